@@ -1,0 +1,305 @@
+"""The one notebook reader: any nbformat from 2 to 4.5, as plain frozen data.
+
+Notebooks are parsed as JSON directly; nothing is validated that is not needed, so that odd but
+readable files are read. A cell's source is changed by replacing just its bytes in the file.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from pathlib import Path
+from typing import Literal, cast
+
+import orjson
+
+from jupyt5.errors import NotebookError
+from jupyt5.files import write_atomic
+
+__all__ = ["Cell", "CellKind", "CellRole", "Notebook", "read_notebook", "write_cell_source"]
+
+CellKind = Literal["code", "markdown", "raw"]
+CellRole = Literal["context", "solution", "grading"]
+
+_OLDEST_NBFORMAT = 2
+_WRITABLE_NBFORMAT = 4
+_LANGUAGE_OF_KERNEL = {"ir": "r", "xpython": "python"}
+_MAX_HEADING_LEVEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell, without its outputs.
+
+    ``id`` is None before nbformat 4.5. ``role`` comes from nbgrader metadata (any schema) or a
+    ``task_id``: ``solution`` where the student writes, ``grading`` where a test stands.
+    """
+
+    id: str | None
+    kind: CellKind
+    source: str
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    role: CellRole | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook's cells in order, with the language and kernel its metadata name."""
+
+    cells: tuple[Cell, ...]
+    nbformat: int
+    nbformat_minor: int
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    language: str | None = None
+    kernel: str | None = None
+
+
+def read_notebook(path_or_bytes: str | Path | bytes, *, name: str | None = None) -> Notebook:
+    """Read a notebook file, or the bytes of one.
+
+    Args:
+        path_or_bytes: A path, or the file's content.
+        name: What to call it in messages; default is the path.
+
+    Raises:
+        NotebookError: If it cannot be read or is not a notebook; names the file and the reason.
+    """
+    label = name or ("notebook" if isinstance(path_or_bytes, bytes) else str(path_or_bytes))
+    document = _parse(_load(path_or_bytes, label), label)
+    nbformat = _as_int(document.get("nbformat"), 4 if "cells" in document else 0)
+    if nbformat < _OLDEST_NBFORMAT:
+        message = (
+            f"{label} is not a notebook that can be read: nbformat is "
+            f"{document.get('nbformat', 'missing')}. Open and save it in a current Jupyter."
+        )
+        raise NotebookError(message)
+    metadata = _as_mapping(document.get("metadata"))
+    raw_cells = tuple(_iter_raw_cells(document))
+    return Notebook(
+        cells=tuple(_read_cell(raw_cell) for raw_cell in raw_cells),
+        nbformat=nbformat,
+        nbformat_minor=_as_int(document.get("nbformat_minor"), 0),
+        metadata=metadata,
+        language=_find_language(metadata, raw_cells),
+        kernel=_as_text(_as_mapping(metadata.get("kernelspec")).get("name")),
+    )
+
+
+def write_cell_source(path: str | Path, cell_idx: int, source: str) -> None:
+    """Replace one cell's source in a notebook file; every other byte stays as it is.
+
+    Args:
+        path: Notebook of nbformat 4 or later.
+        cell_idx: Index of the cell, from 0.
+        source: The new source.
+
+    Raises:
+        NotebookError: If the file is older than nbformat 4, damaged, or has no such cell.
+        OSError: If it cannot be written; the file is then as it was.
+    """
+    notebook_path = Path(path)
+    label = str(path)
+    raw = _load(notebook_path, label)
+    notebook = read_notebook(raw, name=label)
+    if notebook.nbformat < _WRITABLE_NBFORMAT:
+        message = (
+            f"{label} has nbformat {notebook.nbformat} and is not written to. "
+            f"Upgrade it first: jupyter nbconvert --to notebook --inplace {label}"
+        )
+        raise NotebookError(message)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        message = f"{label} is not UTF-8 and is not written to. Save it in Jupyter first."
+        raise NotebookError(message) from exc
+    start, end = _find_source_span(text, cell_idx, label)
+    replacement = _render_source(text, start, end, source)
+    write_atomic(notebook_path, (text[:start] + replacement + text[end:]).encode("utf-8"))
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def _load(path_or_bytes: str | Path | bytes, label: str) -> bytes:
+    if isinstance(path_or_bytes, bytes):
+        return path_or_bytes
+    try:
+        return Path(path_or_bytes).read_bytes()
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or str(exc)
+        message = f"{label} cannot be read: {reason}. Check the path."
+        raise NotebookError(message) from exc
+
+
+def _parse(raw: bytes, label: str) -> Mapping[str, object]:
+    try:
+        document: object = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        document = _parse_slowly(raw, label)
+    if not isinstance(document, dict):
+        message = f"{label} is not a notebook: its top level is not a JSON object."
+        raise NotebookError(message)
+    return cast("dict[str, object]", document)
+
+
+def _parse_slowly(raw: bytes, label: str) -> object:
+    """Parse what the strict parser refuses: a BOM, UTF-16, NaN, lone surrogates."""
+    try:
+        encoding = json.detect_encoding(raw) if raw else "utf-8"
+        document: object = json.loads(raw.decode(encoding))
+    except (ValueError, RecursionError) as exc:
+        if isinstance(exc, json.JSONDecodeError):
+            reason = f"{exc.msg} at line {exc.lineno}, column {exc.colno}"
+        else:
+            reason = "nested too deeply" if isinstance(exc, RecursionError) else str(exc)
+        message = f"{label} is not valid JSON: {reason}. Restore it from a backup or mend it."
+        raise NotebookError(message) from exc
+    return document
+
+
+def _iter_raw_cells(document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    holders = [document]
+    if not isinstance(document.get("cells"), list):
+        holders = [_as_mapping(sheet) for sheet in _as_sequence(document.get("worksheets"))]
+    for holder in holders:
+        for raw_cell in _as_sequence(holder.get("cells")):
+            if isinstance(raw_cell, dict):
+                yield cast("dict[str, object]", raw_cell)
+
+
+def _read_cell(raw_cell: Mapping[str, object]) -> Cell:
+    cell_type = raw_cell.get("cell_type")
+    # nbformat 2 and 3 keep code in "input" and text in "source".
+    source = _join_source(raw_cell.get("source", raw_cell.get("input")))
+    kind: CellKind = "raw"
+    if cell_type == "code":
+        kind = "code"
+    elif cell_type == "markdown":
+        kind = "markdown"
+    elif cell_type == "heading":
+        kind = "markdown"
+        level = min(max(_as_int(raw_cell.get("level"), 1), 1), _MAX_HEADING_LEVEL)
+        source = f"{'#' * level} {source}"
+    metadata = _as_mapping(raw_cell.get("metadata"))
+    return Cell(_as_text(raw_cell.get("id")), kind, source, metadata, _find_role(metadata))
+
+
+def _join_source(value: object) -> str:
+    if isinstance(value, str):
+        text = value
+    else:
+        text = "".join(line for line in _as_sequence(value) if isinstance(line, str))
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # A lone surrogate is no character; nothing downstream could encode it.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _find_role(metadata: Mapping[str, object]) -> CellRole | None:
+    nbgrader = _as_mapping(metadata.get("nbgrader"))
+    if nbgrader.get("solution") is True or "task_id" in metadata:
+        return "solution"
+    return "grading" if nbgrader.get("grade") is True else None
+
+
+def _find_language(
+    metadata: Mapping[str, object], raw_cells: Sequence[Mapping[str, object]]
+) -> str | None:
+    kernelspec = _as_mapping(metadata.get("kernelspec"))
+    name = _as_text(_as_mapping(metadata.get("language_info")).get("name"))
+    name = name or _as_text(kernelspec.get("language"))
+    if name:
+        return name.lower()
+    kernel = (_as_text(kernelspec.get("name")) or "").lower()
+    if kernel in _LANGUAGE_OF_KERNEL:
+        return _LANGUAGE_OF_KERNEL[kernel]
+    if kernel.startswith("python"):
+        return "python"
+    of_cells = (_as_text(raw_cell.get("language")) for raw_cell in raw_cells)
+    return next((language.lower() for language in of_cells if language), None)
+
+
+def _as_mapping(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _as_sequence(value: object) -> Sequence[object]:
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _as_text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _as_int(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+# --- writing --------------------------------------------------------------------------------
+
+_decoder = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def _find_source_span(text: str, cell_idx: int, label: str) -> tuple[int, int]:
+    start = 1 if text.startswith("\ufeff") else 0
+    members = dict(_iter_members(text, _skip_space(text, start)))
+    cell_spans = list(_iter_items(text, members["cells"][0])) if "cells" in members else []
+    if not 0 <= cell_idx < len(cell_spans):
+        message = f"{label} has no cell {cell_idx}: it has {len(cell_spans)}, counted from 0."
+        raise NotebookError(message)
+    fields = dict(_iter_members(text, cell_spans[cell_idx][0]))
+    if "source" not in fields:
+        message = f"Cell {cell_idx} of {label} has no source field. Save it in Jupyter first."
+        raise NotebookError(message)
+    return fields["source"]
+
+
+def _iter_members(text: str, position: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield (key, span of the value) of the JSON object that starts at ``position``."""
+    position = _skip_space(text, position + 1)
+    while text[position] == '"':
+        key, position = scanstring(text, position + 1)
+        start = _skip_space(text, _skip_space(text, position) + 1)
+        end = _decoder.raw_decode(text, start)[1]
+        yield key, (start, end)
+        position = _skip_space(text, end)
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+
+
+def _iter_items(text: str, position: int) -> Iterator[tuple[int, int]]:
+    """Yield the span of each item of the JSON array that starts at ``position``."""
+    position = _skip_space(text, position + 1)
+    while text[position] != "]":
+        end = _decoder.raw_decode(text, position)[1]
+        if text[position] == "{":
+            yield position, end
+        position = _skip_space(text, end)
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _render_source(text: str, start: int, end: int, source: str) -> str:
+    """Write a source as the file has it: a string, or a list in the file's own indentation."""
+    if text[start] == '"':
+        return json.dumps(source, ensure_ascii=False)
+    lines = [json.dumps(line, ensure_ascii=False) for line in source.splitlines(keepends=True)]
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    key_indent = before[: len(before) - len(before.lstrip(" \t"))]
+    if not lines:
+        return "[]"
+    if "\n" not in text[:start] or not key_indent:
+        return "[" + ", ".join(lines) + "]"
+    first_indent = re.search(r"\n([ \t]+)", text)
+    unit = first_indent.group(1) if first_indent else " "
+    separator = ",\n" + key_indent + unit
+    return f"[\n{key_indent}{unit}{separator.join(lines)}\n{key_indent}]"
