@@ -1,0 +1,48 @@
+# make lab    JupyterLab with the assistant on the demo notebook; ARGS="--no-browser --port=8890"
+# make test   every check there is; CHECKS="lint unit" picks some
+# make wheel  the wheel with the interface in it, checked
+#
+# Each does its own set-up in .venv, with any Python >= 3.11 on PATH or the one named by PYTHON=.
+# A second run sets nothing up and needs no network.
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test wheel check-install setup setup-dev constraints clean
+
+ARGS ?=
+CHECKS ?=
+PYTHON ?=
+BIN := .venv/bin
+SETUP = python=$$(PYTHON="$(PYTHON)" sh scripts/find_python.sh) && "$$python" scripts/setup_env.py
+ON_PATH = PATH="$(CURDIR)/$(BIN):$$PATH"
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile
+
+lab: setup
+	@$(ON_PATH) $(BIN)/jupyt5 lab $(ARGS)
+
+test: setup-dev
+	@$(BIN)/python scripts/run_checks.py $(CHECKS)
+
+# An interface built earlier would be reused, and one that is missing left out without a word.
+wheel: setup-dev
+	@rm -rf jupyt5/labextension dist
+	@$(ON_PATH) HATCH_BUILD_HOOKS_ENABLE=true PIP_CONSTRAINT="$(CURDIR)/constraints.txt" \
+		$(BIN)/python -m build --wheel
+	@cp labextension/install.json jupyt5/labextension/install.json
+	@$(BIN)/python scripts/check_wheel.py dist/*.whl
+
+check-install: wheel
+	@$(BIN)/python scripts/check_install.py dist/*.whl
+
+setup:
+	@$(SETUP)
+
+setup-dev:
+	@$(SETUP) --extras all,dev
+
+constraints: setup-dev
+	@$(BIN)/python scripts/write_constraints.py
+
+clean:
+	rm -rf .venv dist build jupyt5/labextension labextension/lib labextension/node_modules
