@@ -81,7 +81,7 @@ def install(extras: set[str]) -> None:
     if ui_link().is_symlink():
         ui_link().unlink()  # else pip would write through it, into the checkout
     # --no-compile: compiling every module to bytecode is most of a cold install's time.
-    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    pip = [str(BIN / "python"), "-m", "pip", "-qq", "--disable-pip-version-check"]
     run(
         [*pip, "install", "--no-compile", "-c", "constraints.txt", "-e", target],
         "Check that the package index can be reached, then run make again.",
