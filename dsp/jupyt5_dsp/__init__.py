@@ -1,0 +1,1 @@
+"""The benchmark: problem sets, teacher-forced runs, pass@k, reports."""

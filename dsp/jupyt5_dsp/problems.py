@@ -1,0 +1,216 @@
+"""A problem set on disk: notebooks, their data files, and ``problems.jsonl``.
+
+A problem is a solution cell and the grading cells that judge it. Everything else in its notebook
+stays as it is (teacher forcing): earlier solution cells hold their reference solutions.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from jupyt5.errors import ProblemSetError
+from jupyt5.notebook import Cell, Notebook, read_notebook
+
+__all__ = ["Problem", "ProblemSet", "load_problem_set", "split_initial_comments"]
+
+PROBLEMS_FILE = "problems.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One line of ``problems.jsonl``.
+
+    Attributes:
+        task_id: Name of the problem, unique in its set.
+        notebook_path: Path inside the set, with forward slashes.
+        cell_idx: Index of the solution cell.
+        grading_idxs: Indices of the cells that judge it, in order.
+        passes_modern: Whether the reference passed where the set was made; None if not said.
+        cause: Why it did not pass there.
+    """
+
+    task_id: str
+    notebook_path: str
+    cell_idx: int
+    grading_idxs: tuple[int, ...]
+    passes_modern: bool | None = None
+    cause: str = ""
+
+    @property
+    def repository_name(self) -> str:
+        """First folder of the notebook's path; empty for a notebook at the top of the set."""
+        parts = PurePosixPath(self.notebook_path).parts
+        return parts[0] if len(parts) > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSet:
+    """Problems in file order, with the notebooks they live in."""
+
+    root_path: Path
+    problems: tuple[Problem, ...]
+    notebooks: Mapping[str, Notebook] = field(repr=False, compare=False)
+
+    def select(self, limit: int | None) -> "ProblemSet":
+        """Return the set's first ``limit`` problems; all of them for None."""
+        return ProblemSet(self.root_path, self.problems[:limit], self.notebooks)
+
+    def cells_of(self, problem: Problem) -> tuple[Cell, ...]:
+        """Return all cells of the problem's notebook."""
+        return self.notebooks[problem.notebook_path].cells
+
+    def prefix_of(self, problem: Problem) -> str:
+        """Return the solution cell's initial comment lines, ready to be followed by code."""
+        return split_initial_comments(self.cells_of(problem)[problem.cell_idx].source)[0]
+
+    def reference_of(self, problem: Problem) -> str:
+        """Return the reference completion: what follows the initial comment lines."""
+        return split_initial_comments(self.cells_of(problem)[problem.cell_idx].source)[1]
+
+    def fill(self, problem: Problem, completion: str) -> str:
+        """Return the solution cell's source with ``completion``, which is taken as it is."""
+        return self.prefix_of(problem) + completion
+
+    def grading_key(self, problem: Problem) -> str:
+        """Return a digest of the grading cells; equal digests are one *distinct* problem."""
+        cells = self.cells_of(problem)
+        sources = [cells[idx].source for idx in problem.grading_idxs if idx < len(cells)]
+        return digest(sources)
+
+    def explain_invalid(self, problem: Problem) -> str:
+        """Return why a problem can never be judged, as far as its text shows; "" if it can."""
+        cells = self.cells_of(problem)
+        if problem.cell_idx >= len(cells) or cells[problem.cell_idx].kind != "code":
+            return f"solution cell {problem.cell_idx} is not a code cell"
+        if not problem.grading_idxs:
+            return "grading cell missing"
+        for idx in problem.grading_idxs:
+            reason = _explain_bad_grading(cells, idx, problem)
+            if reason:
+                return reason
+        return ""
+
+
+def load_problem_set(root_path: Path) -> ProblemSet:
+    """Read ``problems.jsonl`` and the notebooks that it names.
+
+    Raises:
+        ProblemSetError: If there are no problems, or a line is damaged; names file and line.
+        NotebookError: If a notebook cannot be read.
+    """
+    list_path = root_path / PROBLEMS_FILE
+    if not list_path.is_file():
+        message = (
+            f"{root_path} holds no problems: there is no {PROBLEMS_FILE} in it. "
+            "Give the folder that has this file beside its notebooks."
+        )
+        raise ProblemSetError(message)
+    problems = tuple(_iter_problems(list_path))
+    if not problems:
+        message = f"{list_path} has no problems in it. Restore the file or choose another set."
+        raise ProblemSetError(message)
+    _refuse_doubles(problems, list_path)
+    paths = dict.fromkeys(problem.notebook_path for problem in problems)
+    notebooks = {path: read_notebook(root_path / path) for path in paths}
+    return ProblemSet(root_path, problems, notebooks)
+
+
+def split_initial_comments(source: str) -> tuple[str, str]:
+    """Split a solution cell into its initial comment lines and the code after them.
+
+    Blank lines among and after the comments belong to the comments. Without any comment the
+    first part is empty. A non-empty first part ends in a line break, so code can follow it.
+    """
+    lines = source.splitlines(keepends=True)
+    num_lines = 0
+    has_comment = False
+    for line in lines:
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            break
+        has_comment = has_comment or bool(stripped)
+        num_lines += 1
+    if not has_comment:
+        return "", source
+    prefix = "".join(lines[:num_lines])
+    return prefix if prefix.endswith("\n") else prefix + "\n", "".join(lines[num_lines:])
+
+
+def digest(parts: Sequence[str]) -> str:
+    """Return one SHA-256 for a sequence of texts; its division into parts counts."""
+    text = json.dumps(list(parts), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _iter_problems(list_path: Path) -> Iterator[Problem]:
+    with list_path.open(encoding="utf-8") as stream:
+        for line_number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                record: object = json.loads(line)
+                yield _read_problem(record)
+            except (ValueError, KeyError, TypeError) as exc:
+                reason = f"field {exc} is missing" if isinstance(exc, KeyError) else str(exc)
+                message = f"{list_path}, line {line_number}: {reason}. Mend or remove the line."
+                raise ProblemSetError(message) from exc
+
+
+def _read_problem(record: object) -> Problem:
+    if not isinstance(record, dict):
+        message = "not a JSON object"
+        raise TypeError(message)
+    fields = cast("dict[str, object]", record)
+    path = PurePosixPath(str(fields["notebook_path"]))
+    if path.is_absolute() or ".." in path.parts:
+        message = f"notebook_path {path} leads out of the set"
+        raise ValueError(message)
+    cell_idx = _read_index(fields["cell_index"])
+    listed = fields.get("grading_cells")
+    grading = cast("list[object]", listed) if isinstance(listed, list) else [cell_idx + 1]
+    passes = fields.get("passes_modern")
+    return Problem(
+        task_id=str(fields["task_id"]),
+        notebook_path=str(path),
+        cell_idx=cell_idx,
+        grading_idxs=tuple(_read_index(idx) for idx in grading),
+        passes_modern=passes if isinstance(passes, bool) else None,
+        cause=str(fields.get("cause") or ""),
+    )
+
+
+def _read_index(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        message = f"{value!r} is not the index of a cell"
+        raise ValueError(message)
+    return value
+
+
+def _refuse_doubles(problems: Sequence[Problem], list_path: Path) -> None:
+    seen: set[str] = set()
+    for problem in problems:
+        if problem.task_id in seen:
+            message = f"{list_path} lists {problem.task_id} twice. Keep one of the lines."
+            raise ProblemSetError(message)
+        seen.add(problem.task_id)
+
+
+def _explain_bad_grading(cells: Sequence[Cell], idx: int, problem: Problem) -> str:
+    if idx >= len(cells):
+        return "grading cell missing"
+    if idx <= problem.cell_idx:
+        return f"grading cell {idx} does not come after the solution cell"
+    if cells[idx].kind != "code":
+        return f"grading cell {idx} is {cells[idx].kind}, not code"
+    source = cells[idx].source
+    if not source.strip():
+        return f"grading cell {idx} is empty"
+    try:
+        has_code = bool(ast.parse(source).body)
+    except (SyntaxError, ValueError):
+        has_code = True  # magics and the like; the interpreter will say
+    return "" if has_code else f"grading cell {idx} has only comments"

@@ -1,0 +1,194 @@
+"""From the replies of an interpreter to a verdict. Pure: nothing here runs anything.
+
+A verdict is ``passed`` only with proof: every grading cell was sent in this run and the
+interpreter itself answered "ok" to it. Whatever else happened, even nothing at all, is some
+other kind. Outputs are kept for people to read and are never looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = [
+    "FLAG_SOLUTION_RAISED",
+    "CellReply",
+    "CellStatus",
+    "Stage",
+    "Verdict",
+    "VerdictKind",
+    "judge",
+    "shorten",
+]
+
+FLAG_SOLUTION_RAISED = "solution cell raised"
+
+_SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
+_EXITS = frozenset({"SystemExit", "KeyboardInterrupt"})
+_TEXT_LIMIT_CHARS = 4000
+
+
+class VerdictKind(StrEnum):
+    """What became of one sample."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    ERROR = "error"
+    SYNTAX = "syntax"
+    TIMEOUT = "timeout"
+    DIED = "died"
+    EXIT = "exit"
+    OOM = "oom"
+    LIMIT = "limit"
+    CONTEXT = "context"
+    INVALID = "invalid"
+
+
+class Stage(StrEnum):
+    """Why a cell is run: it comes before the sample, is the sample, or judges it."""
+
+    CONTEXT = "context"
+    SOLUTION = "solution"
+    GRADING = "grading"
+
+
+class CellStatus(StrEnum):
+    """What the interpreter answered to one cell."""
+
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    DIED = "died"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReply:
+    """The interpreter's answer to one cell, and the beginning of what the cell printed."""
+
+    cell_idx: int
+    stage: Stage
+    status: CellStatus
+    error_name: str = ""
+    error_message: str = ""
+    traceback: str = ""
+    output_head: str = ""
+    asked_to_exit: bool = False
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The judgement on one sample; texts hold at most 4,000 characters each."""
+
+    kind: VerdictKind
+    flags: tuple[str, ...] = ()
+    message: str = ""
+    output_head: str = ""
+    traceback: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the sample passed."""
+        return self.kind is VerdictKind.PASSED
+
+
+def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Verdict:
+    """Judge one sample from the replies of its run, in the order in which cells ran.
+
+    Args:
+        replies: Context cells, the solution cell, the grading cells.
+        forgive_context: Whether an ordinary exception in a context cell is known to be harmless,
+            because the reference passes in spite of it. The interpreter's death or a time-out
+            there is never harmless.
+
+    Returns:
+        ``passed`` only if there is a grading cell and the interpreter answered "ok" to each.
+    """
+    failed_context = _first_failure(replies, Stage.CONTEXT)
+    if failed_context and not (forgive_context and failed_context.status is CellStatus.ERROR):
+        return _describe(VerdictKind.CONTEXT, failed_context, replies)
+    solution = next((reply for reply in replies if reply.stage is Stage.SOLUTION), None)
+    grading = [reply for reply in replies if reply.stage is Stage.GRADING]
+    exiting = next((r for r in replies if r.asked_to_exit and r.stage is not Stage.CONTEXT), None)
+    if exiting:
+        return _describe(VerdictKind.EXIT, exiting, replies)
+    if grading and all(reply.status is CellStatus.OK for reply in grading):
+        raised = solution is not None and solution.status is CellStatus.ERROR
+        flags = (FLAG_SOLUTION_RAISED,) if raised else ()
+        message = _name_error(solution) if raised and solution else ""
+        return Verdict(
+            kind=VerdictKind.PASSED,
+            flags=flags,
+            message=message,
+            output_head=_join_outputs(replies),
+        )
+    failed_grading = next((reply for reply in grading if reply.status is not CellStatus.OK), None)
+    if not failed_grading:
+        return Verdict(kind=VerdictKind.INVALID, message="No grading cell was run.")
+    return _judge_failure(solution, failed_grading, replies)
+
+
+def shorten(text: str, limit_chars: int = _TEXT_LIMIT_CHARS) -> str:
+    """Cut ``text`` to ``limit_chars``, saying how much was dropped."""
+    if len(text) <= limit_chars:
+        return text
+    mark = f"\n[… {len(text) - limit_chars:,} more characters]"
+    return text[: max(limit_chars - len(mark), 0)] + mark
+
+
+def _judge_failure(
+    solution: CellReply | None, grading: CellReply, replies: Sequence[CellReply]
+) -> Verdict:
+    """Find the root of a failure: what the solution cell did comes before what the test did."""
+    for reply in (solution, grading):
+        if reply is None:
+            continue
+        if reply.status is CellStatus.TIMEOUT:
+            return _describe(VerdictKind.TIMEOUT, reply, replies)
+        if reply.status is CellStatus.DIED:
+            return _describe(VerdictKind.DIED, reply, replies)
+    for reply in (solution, grading):
+        if reply is None:
+            continue
+        if reply.error_name in _EXITS:
+            return _describe(VerdictKind.EXIT, reply, replies)
+        if reply.error_name == "MemoryError":
+            return _describe(VerdictKind.OOM, reply, replies)
+    if solution and solution.error_name in _SYNTAX_ERRORS:
+        return _describe(VerdictKind.SYNTAX, solution, replies)
+    if solution and solution.status is CellStatus.ERROR:
+        # The test fails on what the solution left undone: the solution's exception is the cause.
+        return _describe(VerdictKind.ERROR, solution, replies)
+    kind = VerdictKind.WRONG if grading.error_name == "AssertionError" else VerdictKind.ERROR
+    return _describe(kind, grading, replies)
+
+
+def _first_failure(replies: Sequence[CellReply], stage: Stage) -> CellReply | None:
+    bad = (r for r in replies if r.stage is stage and r.status is not CellStatus.OK)
+    return next(bad, None)
+
+
+def _describe(kind: VerdictKind, reply: CellReply, replies: Sequence[CellReply]) -> Verdict:
+    what = {
+        CellStatus.TIMEOUT: "did not finish in the time limit",
+        CellStatus.DIED: "ended the interpreter",
+        CellStatus.NOT_RUN: "was not reached",
+        CellStatus.OK: "asked the interpreter to exit",
+        CellStatus.ERROR: f"raised {_name_error(reply)}",
+    }[reply.status]
+    return Verdict(
+        kind=kind,
+        message=shorten(f"{reply.stage.capitalize()} cell {reply.cell_idx} {what}."),
+        output_head=_join_outputs(replies),
+        traceback=shorten(reply.traceback),
+    )
+
+
+def _name_error(reply: CellReply) -> str:
+    text = reply.error_message.strip().split("\n", 1)[0]
+    return shorten(f"{reply.error_name}: {text}" if text else reply.error_name, 300)
+
+
+def _join_outputs(replies: Sequence[CellReply]) -> str:
+    own = (reply.output_head for reply in replies if reply.stage is not Stage.CONTEXT)
+    return shorten("".join(own))
