@@ -1,0 +1,104 @@
+"""``jupyt5-corpus check``: is a corpus folder whole, and does it say the truth about itself?"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from jupyt5.console import progress
+from jupyt5.errors import CorpusError
+from jupyt5.files import sha256_file
+from jupyt5_corpus.content import content_hash
+from jupyt5_corpus.holdout_lists import bundled_file, load
+from jupyt5_corpus.manifest import MANIFEST_NAME, read_manifest
+from jupyt5_corpus.row import CellText
+from jupyt5_corpus.split import side_of
+from jupyt5_corpus.stages import read_removals
+from jupyt5_corpus.tables import iter_rows
+
+__all__ = ["check_corpus"]
+
+
+def check_corpus(folder: Path) -> tuple[str, ...]:
+    """Check files against the manifest, counts against each other, rows against their hashes.
+
+    Returns:
+        One sentence for each thing that is wrong; nothing for a good corpus.
+
+    Raises:
+        CorpusError: If the folder holds no corpus.
+    """
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    if manifest is None:
+        message = f"{folder} holds no corpus: no {MANIFEST_NAME} of ours. Check the path."
+        raise CorpusError(message)
+    return tuple(_find_problems(folder, manifest))
+
+
+def _find_problems(folder: Path, manifest: Mapping[str, object]) -> Iterator[str]:
+    shards = cast("Sequence[Mapping[str, object]]", manifest["shards"])
+    removed_files = cast("Sequence[Mapping[str, object]]", manifest["removed_files"])
+    broken = [
+        problem for entry in (*shards, *removed_files) for problem in _check_file(folder, entry)
+    ]
+    yield from broken
+    yield from _check_strays(folder, [*shards, *removed_files])
+    if broken:
+        return
+    yield from _check_rows(folder, manifest, shards)
+    yield from _check_removals(folder, manifest, removed_files)
+
+
+def _check_file(folder: Path, entry: Mapping[str, object]) -> Iterator[str]:
+    path = folder / str(entry["file"])
+    if not path.is_file():
+        yield f"{path} is missing."
+    elif sha256_file(path) != entry["sha256"]:
+        yield f"{path} has changed: its SHA-256 is not the manifest's."
+
+
+def _check_strays(folder: Path, entries: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    named = {str(entry["file"]) for entry in entries}
+    for path in sorted([*folder.glob("data/*"), *folder.glob("removed/*")]):
+        if path.relative_to(folder).as_posix() not in named:
+            yield f"{path} is not in the manifest."
+
+
+def _check_rows(
+    folder: Path, manifest: Mapping[str, object], shards: Sequence[Mapping[str, object]]
+) -> Iterator[str]:
+    held_out_repos = load([bundled_file()]).repos
+    seen: set[object] = set()
+    num_rows = 0
+    for shard in progress(shards, desc="Checking", total=len(shards), unit="shard"):
+        rows_before = num_rows
+        for row in iter_rows(folder / str(shard["file"])):
+            num_rows += 1
+            where = f"{shard['file']}: {row['repo']}/{row['path']}"
+            cells = cast("Sequence[CellText]", row["cells"])
+            if content_hash(cells) != row["content_hash"]:
+                yield f"{where} does not have the content of its content_hash."
+            if row["content_hash"] in seen:
+                yield f"{where} is there twice."
+            if row["split"] != side_of(str(row["family"])):
+                yield f"{where} is on the wrong side of the split."
+            if str(row["repo"]).lower() in held_out_repos:
+                yield f"{where} is of a held-out repository."
+            seen.add(row["content_hash"])
+        if num_rows - rows_before != shard["rows"]:
+            yield f"{shard['file']} has {num_rows - rows_before} rows, not {shard['rows']}."
+    if num_rows != manifest["notebooks_kept"]:
+        yield f"The shards have {num_rows} rows, notebooks_kept is {manifest['notebooks_kept']}."
+
+
+def _check_removals(
+    folder: Path, manifest: Mapping[str, object], removed_files: Sequence[Mapping[str, object]]
+) -> Iterator[str]:
+    counts: Counter[str] = Counter()
+    for entry in removed_files:
+        counts.update(each.reason for each in read_removals(folder / str(entry["file"])))
+    if counts != manifest["removed"]:
+        yield f"removed/ has {dict(counts)}, the manifest {manifest['removed']}."
+    num_kept, num_in = manifest["notebooks_kept"], manifest["notebooks_in"]
+    if cast("int", num_kept) + counts.total() != num_in:
+        yield f"{num_kept} kept and {counts.total()} removed are not the {num_in} that came in."
