@@ -29,7 +29,6 @@ wheel: setup-dev
 	@rm -rf jupyt5/labextension dist
 	@$(ON_PATH) HATCH_BUILD_HOOKS_ENABLE=true PIP_CONSTRAINT="$(CURDIR)/constraints.txt" \
 		$(BIN)/python -m build --wheel
-	@cp labextension/install.json jupyt5/labextension/install.json
 	@$(BIN)/python scripts/check_wheel.py dist/*.whl
 
 check-install: wheel

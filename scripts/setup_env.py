@@ -29,6 +29,7 @@ UI_SOURCE = ROOT / "labextension"
 UI_BUILT = ROOT / "jupyt5" / "labextension"
 UI_NAME = "jupyt5-labextension"
 MIN_NODE = 20
+MAX_SHOWN_LINES = 60
 
 # What changes an install besides the sources, which are used in place.
 INSTALL_INPUTS = ("pyproject.toml", "constraints.txt", "jupyt5/__init__.py", "jupyt5/server/config")
@@ -78,10 +79,9 @@ def install(extras: set[str]) -> None:
     extras = extras | (installed or set())
     target = f".[{','.join(sorted(extras))}]" if extras else "."
     say(f"installing {target} (a few minutes the first time)")
-    if ui_link().is_symlink():
-        ui_link().unlink()  # else pip would write through it, into the checkout
+    unlink_ui()
     # --no-compile: compiling every module to bytecode is most of a cold install's time.
-    pip = [str(BIN / "python"), "-m", "pip", "-qq", "--disable-pip-version-check"]
+    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     run(
         [*pip, "install", "--no-compile", "-c", "constraints.txt", "-e", target],
         "Check that the package index can be reached, then run make again.",
@@ -126,7 +126,7 @@ def build_ui() -> None:
     key = digest(ui_sources())
     built = (UI_BUILT / "package.json").exists() and read_text(UI_STAMP) == key
     if not built:
-        say("building the JupyterLab extension")
+        say("building the JupyterLab extension (about half a minute)")
         jlpm = str(BIN / "jlpm")
         hint = "Check that the npm registry can be reached, then run make again."
         run([jlpm, "install", "--immutable"], hint, cwd=UI_SOURCE)
@@ -137,17 +137,20 @@ def build_ui() -> None:
 
 def link_ui() -> None:
     """Make JupyterLab in `.venv` serve the built extension from the checkout, so rebuilds show."""
-    shutil.copy(UI_SOURCE / "install.json", UI_BUILT / "install.json")
-    link = ui_link()
-    if link.is_symlink():
-        link.unlink()
-    elif link.exists():
-        shutil.rmtree(link)
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(UI_BUILT, target_is_directory=True)
+    unlink_ui()
+    served = served_ui()
+    served.mkdir(parents=True)
+    for built in UI_BUILT.iterdir():
+        (served / built.name).symlink_to(built)
+    shutil.copy(UI_SOURCE / "install.json", served)
 
 
-def ui_link() -> Path:
+def unlink_ui() -> None:
+    """Take the links away again; before an install, so that pip cannot write through them."""
+    shutil.rmtree(served_ui(), ignore_errors=True)
+
+
+def served_ui() -> Path:
     """Where JupyterLab in `.venv` looks for the extension."""
     return VENV / "share" / "jupyter" / "labextensions" / UI_NAME
 
@@ -191,18 +194,28 @@ def read_text(path: Path) -> str:
 
 
 def run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
-    """Run a command with `.venv/bin` first on PATH; raise with the hint if it fails."""
+    """Run a command with `.venv/bin` first on PATH; if it fails, show its output and raise."""
     env = os.environ | {
         "PATH": os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)]),
         "YARN_ENABLE_TELEMETRY": "0",
     }
     started = time.monotonic()
     try:
-        code = subprocess.run(command, cwd=cwd, env=env, check=False).returncode
+        answer = subprocess.run(
+            command,
+            cwd=cwd,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     except OSError as exc:
         raise SetupError(f"{command[0]} could not be started ({exc}). {hint}") from exc
-    if code:
-        raise SetupError(f"`{' '.join(command)}` ended with exit code {code}. {hint}")
+    if answer.returncode:
+        print(*answer.stdout.splitlines()[-MAX_SHOWN_LINES:], sep="\n", file=sys.stderr)
+        raise SetupError(f"`{' '.join(command)}` ended with exit code {answer.returncode}. {hint}")
     say(f"done in {time.monotonic() - started:.0f} s")
 
 
