@@ -1,0 +1,99 @@
+"""The jupyter-server extension and its settings."""
+
+from functools import cached_property
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Float, Int, List, Unicode
+
+from jupyt5.providers import DEFAULT_PROVIDER_URI, load_provider
+from jupyt5.server.engine import FillEngine
+from jupyt5.server.handlers import HANDLERS
+from jupyt5.server.messages import Limits
+from jupyt5.server.shelf import ProviderShelf
+
+__all__ = ["JuPyT5App"]
+
+
+class JuPyT5App(ExtensionApp):
+    """Fills notebook cells for the JuPyT5 interface in JupyterLab and Notebook."""
+
+    name = "jupyt5"
+    load_other_extensions = True
+    provider = Unicode(
+        DEFAULT_PROVIDER_URI,
+        help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled).",
+    ).tag(config=True)
+    allowed_providers = List(
+        Unicode(),
+        help="URIs that a request may name besides `provider`. Empty (the default): any URI.",
+    ).tag(config=True)
+    num_context_cells = Int(
+        3, min=0, help="Cells before the target that the model sees, unless a request says."
+    ).tag(config=True)
+    num_following_cells = Int(
+        1, min=0, help="Cells after the target that the model sees, unless a request says."
+    ).tag(config=True)
+    max_tokens = Int(
+        128, min=1, help="Longest candidate, in the model's tokens, unless a request says."
+    ).tag(config=True)
+    max_tokens_limit = Int(
+        1024, min=1, help="Most tokens a candidate that a request may ask for."
+    ).tag(config=True)
+    max_candidates = Int(10, min=1, help="Most candidates that one request may ask for.").tag(
+        config=True
+    )
+    temperature = Float(
+        0.8,
+        min=0,
+        help="Sampling temperature when several candidates are asked for; 0 is greedy. "
+        "A single candidate is always decoded greedily.",
+    ).tag(config=True)
+    request_limit_bytes = Int(
+        1_048_576, min=1024, help="Largest fill request, in bytes. Larger ones are refused."
+    ).tag(config=True)
+    timeout_s = Float(
+        120.0, min=0.1, help="Seconds a fill request may take, loading the model included."
+    ).tag(config=True)
+    max_parallel_fills = Int(
+        2, min=1, help="Requests that generate at the same time; others wait their turn."
+    ).tag(config=True)
+    max_loaded_providers = Int(
+        2, min=1, help="Providers kept in memory; the one unused for longest is dropped."
+    ).tag(config=True)
+    load_retry_s = Float(
+        60.0, min=0, help="Seconds until a provider that failed to load is tried again."
+    ).tag(config=True)
+
+    @cached_property
+    def engine(self) -> FillEngine:
+        """The engine behind the handlers, made when the first request comes."""
+        shelf = ProviderShelf(
+            load_provider, max_loaded=self.max_loaded_providers, retry_s=self.load_retry_s
+        )
+        return FillEngine(shelf, max_parallel=self.max_parallel_fills, timeout_s=self.timeout_s)
+
+    @property
+    def limits(self) -> Limits:
+        """The settings that a request is checked against."""
+        return Limits(
+            provider=self.provider,
+            allowed_providers=tuple(self.allowed_providers),
+            num_context_cells=self.num_context_cells,
+            num_following_cells=self.num_following_cells,
+            max_tokens=self.max_tokens,
+            max_tokens_limit=self.max_tokens_limit,
+            max_candidates=self.max_candidates,
+            temperature=self.temperature,
+        )
+
+    def initialize_settings(self) -> None:
+        """Make the app known to its handlers."""
+        self.settings["jupyt5_app"] = self
+
+    def initialize_handlers(self) -> None:
+        """Add the routes below the server's base URL."""
+        self.handlers.extend(HANDLERS)
+
+    async def stop_extension(self) -> None:
+        """Cancel what is running when the server stops."""
+        self.engine.close()

@@ -1,0 +1,231 @@
+"""What goes over the wire: a fill request in, NDJSON lines out.
+
+Nothing here knows of tornado, so that every rule about a request is a plain function.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from jupyt5.notebook import Cell, CellKind
+from jupyt5.providers import FillRequest, ProviderInfo, Sampling
+
+__all__ = [
+    "FillJob",
+    "Limits",
+    "RequestError",
+    "error_line",
+    "find_request_id",
+    "line",
+    "parse_fill",
+    "provider_to_json",
+]
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_REQUEST_ID_IN_BODY = re.compile(rb'"request_id"\s*:\s*"([A-Za-z0-9_.:-]{1,128})"')
+_PYTHON = re.compile(r"i?python[\d.]*", re.IGNORECASE)
+_KINDS: tuple[CellKind, ...] = ("code", "markdown", "raw")
+# Cell magics whose body is still Python of this kernel.
+_PYTHON_CELL_MAGICS = frozenset({"capture", "prun", "time", "timeit"})
+_MAX_NEIGHBOURS = 1000
+
+
+class RequestError(Exception):
+    """A request that cannot be served: ``code`` for programs, the text for people."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Defaults and upper bounds that the administrator set."""
+
+    provider: str
+    allowed_providers: tuple[str, ...]
+    num_context_cells: int
+    num_following_cells: int
+    max_tokens: int
+    max_tokens_limit: int
+    max_candidates: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillJob:
+    """A request as checked: ready to be handed to a provider."""
+
+    request_id: str
+    provider: str
+    request: FillRequest
+    num_candidates: int
+    sampling: Sampling
+
+
+def line(kind: str, request_id: str | None, **fields: object) -> bytes:
+    """Render one line of the reply; ``type`` tells what it is."""
+    record = {"type": kind, "request_id": request_id, **fields}
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def error_line(request_id: str | None, code: str, message: str) -> bytes:
+    """Render the line that ends a reply which failed."""
+    return line("error", request_id, code=code, message=message)
+
+
+def provider_to_json(info: ProviderInfo) -> dict[str, object]:
+    """Describe a provider as ``GET providers`` lists it."""
+    return {"uri": info.uri, "available": info.available, "detail": info.detail}
+
+
+def find_request_id(body: bytes) -> str | None:
+    """Look for the id in a body that is not going to be parsed, e.g. because of its size."""
+    found = _REQUEST_ID_IN_BODY.search(body[:65_536]) or _REQUEST_ID_IN_BODY.search(body[-65_536:])
+    return found[1].decode() if found else None
+
+
+def parse_fill(body: bytes, limits: Limits) -> FillJob:
+    """Check a fill request.
+
+    Raises:
+        RequestError: If it is malformed, or asks for what this service does not do.
+    """
+    fields = _parse_object(body)
+    request_id = _text(fields, "request_id")
+    if not _REQUEST_ID.fullmatch(request_id):
+        message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
+        raise RequestError("bad_request", message)
+    if fields.get("try") is not None:
+        message = (
+            "Trying candidates against the next cell is not available in this version. "
+            "Send the request without the field try."
+        )
+        raise RequestError("try_unsupported", message)
+    cells, target_idx = _parse_cells(fields)
+    prefix, suffix = _parse_slot(fields, cells[target_idx])
+    _refuse_other_languages(cells[target_idx], prefix + suffix, _text(fields, "language", ""))
+    num_candidates, sampling = _parse_sampling(fields, limits)
+    return FillJob(
+        request_id=request_id,
+        provider=_choose_provider(fields, limits),
+        request=FillRequest(
+            cells=cells,
+            target_idx=target_idx,
+            prefix=prefix,
+            suffix=suffix,
+            num_context_cells=_count(fields, "num_context_cells", limits.num_context_cells),
+            num_following_cells=_count(fields, "num_following_cells", limits.num_following_cells),
+        ),
+        num_candidates=num_candidates,
+        sampling=sampling,
+    )
+
+
+def _parse_object(body: bytes) -> Mapping[str, object]:
+    try:
+        fields: object = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise RequestError("bad_request", f"The request is not JSON: {exc}") from exc
+    if not isinstance(fields, dict):
+        raise RequestError("bad_request", "The request must be a JSON object.")
+    return cast("dict[str, object]", fields)
+
+
+def _parse_cells(fields: Mapping[str, object]) -> tuple[tuple[Cell, ...], int]:
+    raw_cells = fields.get("cells")
+    if not isinstance(raw_cells, list) or not raw_cells:
+        message = "cells must be a list of at least one {id, kind, source}."
+        raise RequestError("bad_request", message)
+    cells = tuple(_parse_cell(raw, idx) for idx, raw in enumerate(cast("list[object]", raw_cells)))
+    target_idx = fields.get("target_idx")
+    if type(target_idx) is not int or not 0 <= target_idx < len(cells):
+        message = f"target_idx must be a whole number from 0 to {len(cells) - 1}."
+        raise RequestError("bad_request", message)
+    return cells, target_idx
+
+
+def _parse_cell(raw: object, idx: int) -> Cell:
+    fields = cast("dict[str, object]", raw) if isinstance(raw, dict) else {}
+    kind, source, cell_id = fields.get("kind"), fields.get("source"), fields.get("id")
+    if kind not in _KINDS or not isinstance(source, str):
+        message = f"cells[{idx}] must have a kind (code, markdown or raw) and a source (text)."
+        raise RequestError("bad_request", message)
+    return Cell(
+        cell_id if isinstance(cell_id, str) else None, cast("CellKind", kind), _whole(source)
+    )
+
+
+def _parse_slot(fields: Mapping[str, object], target: Cell) -> tuple[str, str]:
+    if fields.get("prefix") is None and fields.get("suffix") is None:
+        return target.source, ""
+    return _whole(_text(fields, "prefix", "")), _whole(_text(fields, "suffix", ""))
+
+
+def _parse_sampling(fields: Mapping[str, object], limits: Limits) -> tuple[int, Sampling]:
+    num_candidates = _count(fields, "n", 1, at_least=1, at_most=limits.max_candidates)
+    max_tokens = _count(
+        fields, "max_tokens", limits.max_tokens, at_least=1, at_most=limits.max_tokens_limit
+    )
+    # One candidate is the likeliest text; several are drawn, so that they differ.
+    temperature = limits.temperature if num_candidates > 1 else 0.0
+    return num_candidates, Sampling(temperature=temperature, max_tokens=max_tokens)
+
+
+def _choose_provider(fields: Mapping[str, object], limits: Limits) -> str:
+    uri = _text(fields, "provider", "") or limits.provider
+    if limits.allowed_providers and uri not in (limits.provider, *limits.allowed_providers):
+        allowed = ", ".join((limits.provider, *limits.allowed_providers))
+        message = f"The provider {uri} is not allowed on this server. Allowed: {allowed}."
+        raise RequestError("provider_denied", message)
+    return uri
+
+
+def _refuse_other_languages(target: Cell, text: str, language: str) -> None:
+    if target.kind == "raw":
+        message = "A raw cell cannot be filled. Change it to a code or Markdown cell first."
+        raise RequestError("target_kind", message)
+    if target.kind == "markdown":
+        return
+    if language and not _PYTHON.fullmatch(language):
+        message = f"This notebook is in {language}; JuPyT5 fills code cells in Python only."
+        raise RequestError("language", message)
+    first_line = text.lstrip().partition("\n")[0]
+    magic = first_line[2:].split(maxsplit=1)[:1] if first_line.startswith("%%") else []
+    if magic and magic[0] not in _PYTHON_CELL_MAGICS:
+        message = f"The cell magic %%{magic[0]} makes this cell something else than Python."
+        raise RequestError("cell_magic", message)
+
+
+def _text(fields: Mapping[str, object], name: str, default: str | None = None) -> str:
+    value = fields.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise RequestError("bad_request", f"{name} must be text.")
+    return value
+
+
+def _count(
+    fields: Mapping[str, object],
+    name: str,
+    default: int,
+    *,
+    at_least: int = 0,
+    at_most: int = _MAX_NEIGHBOURS,
+) -> int:
+    value = fields.get(name)
+    if value is None:
+        return default
+    if type(value) is not int or not at_least <= value <= at_most:
+        message = f"{name} must be a whole number from {at_least} to {at_most}."
+        raise RequestError("bad_request", message)
+    return value
+
+
+def _whole(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and no tokenizer can encode."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

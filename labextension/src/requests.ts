@@ -1,0 +1,106 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+import { parseLine, readLines } from './ndjson';
+import { FillError, FillLine, FillService, IFillRequest } from './tokens';
+
+const API = 'jupyt5/api';
+/** Longest wait for the next line. The server's own limit for a whole request is shorter. */
+const MAX_SILENCE_MS = 150_000;
+
+/** Make the service that sends fill requests to the server of these settings. */
+export function createFillService(settings: ServerConnection.ISettings): FillService {
+  return (request, signal) => streamFill(request, signal, settings);
+}
+
+async function* streamFill(
+  request: IFillRequest,
+  signal: AbortSignal,
+  settings: ServerConnection.ISettings
+): AsyncGenerator<FillLine> {
+  const connection = new AbortController();
+  const abort = () => {
+    connection.abort();
+    // Closing the connection is enough, unless a proxy keeps it open on the server's side.
+    void cancelFill(request.request_id, settings);
+  };
+  const isAborted = () => signal.aborted;
+  if (isAborted()) {
+    return;
+  }
+  signal.addEventListener('abort', abort);
+  const watchdog = new Watchdog(MAX_SILENCE_MS, abort);
+  try {
+    const response = await send(request, connection.signal, settings);
+    for await (const text of readLines(response)) {
+      watchdog.reset();
+      const line = parseLine(text, request.request_id);
+      if (line) {
+        yield line;
+      }
+    }
+  } catch (reason) {
+    if (!isAborted()) {
+      throw toFillError(reason);
+    }
+  } finally {
+    watchdog.stop();
+    signal.removeEventListener('abort', abort);
+    connection.abort();
+  }
+}
+
+async function send(
+  request: IFillRequest,
+  signal: AbortSignal,
+  settings: ServerConnection.ISettings
+): Promise<ReadableStream<Uint8Array>> {
+  const response = await ServerConnection.makeRequest(
+    URLExt.join(settings.baseUrl, API, 'fill'),
+    { method: 'POST', body: JSON.stringify(request), signal },
+    settings
+  );
+  const isNdjson = (response.headers.get('Content-Type') ?? '').includes('ndjson');
+  if (!isNdjson || !response.body) {
+    throw new FillError('server', `The server answered ${response.status} ${response.statusText}.`);
+  }
+  return response.body;
+}
+
+async function cancelFill(requestId: string, settings: ServerConnection.ISettings): Promise<void> {
+  const url = URLExt.join(settings.baseUrl, API, 'fill', encodeURIComponent(requestId));
+  try {
+    await ServerConnection.makeRequest(url, { method: 'DELETE', keepalive: true }, settings);
+  } catch {
+    // The server is gone, and the request with it.
+  }
+}
+
+function toFillError(reason: unknown): FillError {
+  if (reason instanceof FillError) {
+    return reason;
+  }
+  const detail = reason instanceof Error ? reason.message : String(reason);
+  return new FillError('connection', `The Jupyter server did not answer (${detail}). Try again.`);
+}
+
+/** Calls back when it has not been reset for a while. */
+class Watchdog {
+  constructor(
+    private readonly _afterMs: number,
+    private readonly _bark: () => void
+  ) {
+    this.reset();
+  }
+
+  reset(): void {
+    this.stop();
+    this._timer = setTimeout(this._bark, this._afterMs);
+  }
+
+  stop(): void {
+    clearTimeout(this._timer);
+  }
+
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}

@@ -1,0 +1,44 @@
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+
+import { IFillSettings } from './tokens';
+
+const DEFAULTS: IFillSettings = {
+  provider: undefined,
+  numContextCells: undefined,
+  numFollowingCells: undefined,
+  ghostText: true,
+  numGhostCandidates: 1
+};
+
+/** Follow the reader's settings; the returned function tells what they are now. */
+export function followSettings(
+  registry: ISettingRegistry | null,
+  pluginId: string
+): () => IFillSettings {
+  let current = DEFAULTS;
+  registry
+    ?.load(pluginId)
+    .then(settings => {
+      const update = () => {
+        current = readSettings(settings);
+      };
+      settings.changed.connect(update);
+      update();
+    })
+    .catch((reason: unknown) => {
+      console.error('JuPyT5 goes on with its default settings:', reason);
+    });
+  return () => current;
+}
+
+function readSettings(settings: ISettingRegistry.ISettings): IFillSettings {
+  // What the reader has not set is left to the server, where an administrator may have set it.
+  const number = (name: string) => settings.get(name).user as number | undefined;
+  return {
+    provider: (settings.get('provider').user as string | undefined) || undefined,
+    numContextCells: number('numContextCells'),
+    numFollowingCells: number('numFollowingCells'),
+    ghostText: settings.get('ghostText').composite as boolean,
+    numGhostCandidates: settings.get('numGhostCandidates').composite as number
+  };
+}

@@ -1,0 +1,70 @@
+/** What the parts of the extension, and the server, say to each other. */
+
+export type CellKind = 'code' | 'markdown' | 'raw';
+
+/** A cell as the server sees it: no outputs, no attachments. */
+export interface ICellView {
+  id: string;
+  kind: CellKind;
+  source: string;
+}
+
+/** Where in the target the new text goes: what stands before it and after it. */
+export interface ISlot {
+  prefix: string;
+  suffix: string;
+}
+
+/** The body of `POST jupyt5/api/fill`. */
+export interface IFillRequest extends ISlot {
+  request_id: string;
+  notebook_path: string;
+  cells: ICellView[];
+  target_idx: number;
+  language: string;
+  n: number;
+  provider?: string;
+  num_context_cells?: number;
+  num_following_cells?: number;
+}
+
+/** One line of the reply. `text` is always the whole text so far. */
+export type FillLine =
+  | { type: 'status'; request_id: string; state: string; reason: string }
+  | { type: 'delta'; request_id: string; hypothesis_idx: number; text: string }
+  | {
+      type: 'candidate';
+      request_id: string;
+      hypothesis_idx: number;
+      text: string;
+      mean_logprob: number | null;
+    }
+  | { type: 'done'; request_id: string }
+  | { type: 'error'; request_id: string | null; code: string; message: string };
+
+/** The reader's settings; undefined means: what the server says. */
+export interface IFillSettings {
+  provider: string | undefined;
+  numContextCells: number | undefined;
+  numFollowingCells: number | undefined;
+  ghostText: boolean;
+  numGhostCandidates: number;
+}
+
+/** Sends a request and yields the lines of its reply; stops when the signal is aborted. */
+export type FillService = (request: IFillRequest, signal: AbortSignal) => AsyncGenerator<FillLine>;
+
+/** An error the reader should see; `code` is the server's, or `connection`. */
+export class FillError extends Error {
+  constructor(
+    readonly code: string,
+    message: string
+  ) {
+    super(message);
+  }
+}
+
+export namespace CommandIDs {
+  export const fillCell = 'jupyt5:fill-cell';
+  export const cancel = 'jupyt5:cancel';
+}
