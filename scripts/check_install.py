@@ -68,7 +68,7 @@ def extension_faults(venv: Path) -> list[str]:
     if not re.search(r"jupyt5-labextension v\S+ enabled OK", lab):
         faults.append(f"`jupyter labextension list` does not say OK:\n{lab}")
     server = output(venv, "jupyter", "server", "extension", "list")
-    if not re.search(r"jupyt5\S* (\S+ )?OK", server):
+    if not re.search(r"jupyt5\.server\s+(\S+\s+)?OK", server):
         faults.append(f"`jupyter server extension list` does not say OK:\n{server}")
     return faults
 
