@@ -72,6 +72,10 @@ def unwrap_code(raw: str) -> str:
     if one_line:
         return one_line[1]
     raw = _HALF_FENCE.sub("", raw)
+    return _drop_stray_fences(_unwrap(raw))
+
+
+def _unwrap(raw: str) -> str:
     fences = _find_fences(raw)
     if not fences:
         return raw
@@ -80,6 +84,15 @@ def unwrap_code(raw: str) -> str:
     blocks = [(info, code) for info, code in _split_blocks(raw, fences) if code.strip()]
     python = [code for info, code in blocks if _PYTHON_INFO.match(info)]
     return (python or [code for _, code in blocks] or [""])[0]
+
+
+def _drop_stray_fences(code: str) -> str:
+    """Drop lines that begin like a fence: whatever they meant, they are not Python."""
+    masked = mask(code)
+    if "```" not in masked or '"""' in masked or "'''" in masked:
+        return code
+    pairs = zip(code.split("\n"), masked.split("\n"), strict=True)
+    return "\n".join(line for line, seen in pairs if not seen.lstrip().startswith("```"))
 
 
 def _find_fences(raw: str) -> list[_Fence]:

@@ -36,6 +36,8 @@ def fit(answer: str, prefix: str, suffix: str) -> str:
         newline = "\n"
     elif not prefix.strip():
         answer = _BLANK_LINES.sub("", answer)
+        if not answer.startswith((" ", "\t")) and not prefix:
+            return answer
     if answer.startswith("\n"):
         if not _count_bad(prefix + answer, len(before.lines)):
             return answer
@@ -84,10 +86,7 @@ class _Place:
 
 def _find_place(answer: str, before_text: str, before: Scan, suffix_unit: str | None) -> _Place:
     """Find the indent that the next statement should have."""
-    levels: tuple[str, ...] = ("",)
-    header: str | None = None
-    for levels, header, _ in _walk(before.lines):
-        pass
+    *_, (levels, header, _) = _walk(before.lines)
     has_newline = before.lines[-1].text.strip() != ""
     last = before.lines[-1]
     typed = "" if has_newline else last.text
@@ -101,9 +100,10 @@ def _find_place(answer: str, before_text: str, before: Scan, suffix_unit: str | 
             return indent in levels
         return indent.startswith(header) and indent != header
 
-    own_indent = scan(answer).lines[0].indent
-    by_header = (header or "") + (unit or _find_unit(scan(answer).lines) or _DEFAULT_UNIT)
-    default = levels[-1] if header is None else by_header
+    own_indent = answer[: len(answer) - len(answer.lstrip(" \t"))]
+    default = levels[-1]
+    if header is not None:
+        default = header + (unit or _find_unit(scan(answer).lines) or _DEFAULT_UNIT)
     if has_newline:
         wishes = (last.indent,) if last.kind == "comment" else ()
         wishes = (*wishes, own_indent) if own_indent else wishes
@@ -116,11 +116,12 @@ def _find_place(answer: str, before_text: str, before: Scan, suffix_unit: str | 
 
 def _choose(answer: str, place: _Place) -> str:
     """Choose, among the ways to read a block's indents, the first that Python accepts."""
-    candidates = tuple(_iter_placements(answer, place))
-    for candidate in candidates:
+    likeliest = ""
+    for candidate in _iter_placements(answer, place):
         if not _count_bad(place.before + candidate, place.line_idx):
             return candidate
-    return candidates[0]
+        likeliest = likeliest or candidate
+    return likeliest
 
 
 def _iter_placements(answer: str, place: _Place) -> Iterator[str]:
@@ -128,12 +129,17 @@ def _iter_placements(answer: str, place: _Place) -> Iterator[str]:
 
     Its further lines are either as in the finished cell (absolute), or relative to its first.
     """
-    lines = scan(answer).lines
-    base = lines[0].indent
-    unit = _find_smallest_unit(lines, base)
-    is_mixed = bool(unit and place.unit and unit[0] != place.unit[0])
+    base = answer[: len(answer) - len(answer.lstrip(" \t"))]
+    lines: list[Line] | None = None
+    is_mixed = False
+    foreign = " " if (place.unit or "").startswith("\t") else "\t"
+    if place.unit is not None and "\n" + foreign in "\n" + answer:
+        lines = scan(answer).lines
+        is_mixed = any(line.kind == "code" and line.indent.startswith(foreign) for line in lines)
     if not is_mixed and base == place.target[len(place.typed) :]:
         yield answer
+    lines = lines or scan(answer).lines
+    unit = _find_smallest_unit(lines, base)
     relative = _move(lines, base, place, unit, is_relative=True)
     absolute = _move(lines, base, place, unit, is_relative=False)
     dedented = "\n".join(line.text.removeprefix(base) for line in lines)
@@ -153,7 +159,8 @@ def _move(
             moved.append(line.text)
             continue
         if line.kind == "inner":
-            moved.append(new_indent + line.text.removeprefix(old_indent))
+            is_aligned = line.text.startswith(old_indent)
+            moved.append(new_indent + line.text[len(old_indent) :] if is_aligned else line.text)
             continue
         old_indent = line.indent
         is_base = old_indent == base

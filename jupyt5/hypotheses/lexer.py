@@ -9,12 +9,15 @@ import re
 from dataclasses import dataclass, field
 
 # Possessive quantifiers: a hostile text costs one pass, never a backtracking explosion.
-_LONG = r'"""(?:[^\\"]++|\\.|"(?!""))*+(?:"""|\\?\Z)|\'\'\'(?:[^\\\']++|\\.|\'(?!\'\'))*+(?:\'\'\'|\\?\Z)'
+_LONG = (
+    r'"""(?:[^\\"]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
+    r"|'''(?:[^\\']++|\\.|'(?!''))*+(?:'''|\\?\Z)"
+)
 _SHORT = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\'[^\'\\\n]*+(?:\\.[^\'\\\n]*+)*+\''
 _TOKEN = re.compile(
     rf"(?P<string>{_LONG}|{_SHORT})|(?P<open_string>[\"'][^\n]*)|(?P<comment>\#[^\n]*)"
     r"|(?P<opening>[(\[{])|(?P<closing>[)\]}])|(?P<joined>\\\n)|(?P<newline>\n)"
-    r"|(?P<code>[^\s\"'\#()\[\]{}\\]+|\\)",
+    r"|(?P<code>[^\n\"'\#()\[\]{}\\]+|\\)",
     re.DOTALL,
 )
 _MASKED = re.compile(rf"(?P<long>{_LONG})|{_SHORT}|\#[^\n]*|(?P<escape>\\.)", re.DOTALL)
@@ -145,8 +148,10 @@ class _State:
 
     def take(self, kind: str | None, match: re.Match[str]) -> None:
         """Read a string, a bracket or a run of other code."""
+        text = match[0].rstrip()
+        if not text:
+            return
         self.begin_statement()
-        text = match[0]
         self._last_code = text[-1] if kind == "code" else ""
         if kind == "opening":
             self._brackets.append(text)
@@ -156,6 +161,7 @@ class _State:
         elif kind == "open_string":
             self._result.balanced = False
         elif kind == "string":
+            text = match[0]
             for newline in re.finditer("\n", text):
                 self.break_line(match.start() + newline.start(), "string")
             self._string_open = not _is_closed_string(text)
