@@ -1,0 +1,1 @@
+"""The model: sizes, checkpoint folders, decoding, export. Importing this loads no torch."""

@@ -1,0 +1,67 @@
+# pyright: basic
+"""Export a checkpoint folder to CTranslate2, the runtime of the base install."""
+
+import shutil
+from pathlib import Path
+
+from jupyt5.errors import CheckpointError, UsageError
+from jupyt5.files import atomic_folder
+from jupyt5.model.checkpoint import META_NAME, TOKENIZER_NAME, read_meta
+from jupyt5.tokenizer import Tokenizer
+
+__all__ = ["QUANTIZATIONS", "export_ctranslate2"]
+
+QUANTIZATIONS = ("int8", "float16", "float32")
+
+
+def export_ctranslate2(checkpoint_dir: Path, out_dir: Path, quantization: str = "int8") -> None:
+    """Convert a checkpoint folder; tokenizer, ``jupyt5.json`` and model card go along.
+
+    Args:
+        checkpoint_dir: Folder with ``model.safetensors``, ``config.json``, ``tokenizer.json``.
+        out_dir: New folder; appears only when complete.
+        quantization: One of ``QUANTIZATIONS``, for the weights on disk.
+
+    Raises:
+        UsageError: If the quantization is unknown.
+        CheckpointError: If the checkpoint cannot be read or converted.
+        FileExistsError: If ``out_dir`` exists.
+    """
+    if quantization not in QUANTIZATIONS:
+        message = f"Unknown quantization {quantization!r}. Use one of {', '.join(QUANTIZATIONS)}."
+        raise UsageError(message)
+    read_meta(checkpoint_dir)
+    spec = _build_spec(checkpoint_dir)
+    with atomic_folder(out_dir) as folder:
+        spec.validate()
+        spec.optimize(quantization=quantization)
+        spec.save(str(folder))
+        for name in (META_NAME, TOKENIZER_NAME, "README.md"):
+            if (checkpoint_dir / name).is_file():
+                shutil.copyfile(checkpoint_dir / name, folder / name)
+
+
+def _build_spec(checkpoint_dir: Path):  # noqa: ANN202 (a CTranslate2 class without types)
+    from ctranslate2.converters.transformers import BartLoader
+
+    from jupyt5.model.seq2seq import load_model
+
+    model = load_model(checkpoint_dir)
+    tokenizer = Tokenizer.load(checkpoint_dir / TOKENIZER_NAME)
+    loader = BartLoader()
+    try:
+        spec = loader.get_model_spec(model)
+    except (AttributeError, ValueError, KeyError) as exc:
+        message = f"{checkpoint_dir} cannot be converted: {exc}. Is it a BART checkpoint?"
+        raise CheckpointError(message) from exc
+    # A table padded beyond the vocabulary gets placeholder names: one row, one token.
+    rows = model.config.vocab_size
+    tokens = [*tokenizer.tokens, *(f"<unused{idx}>" for idx in range(tokenizer.vocab_size, rows))]
+    spec.register_source_vocabulary(tokens[:rows])
+    spec.register_target_vocabulary(tokens[:rows])
+    special = tokenizer.special
+    spec.config.bos_token = tokens[special.bos]
+    spec.config.eos_token = tokens[special.eos]
+    spec.config.unk_token = "<unk>"
+    spec.config.decoder_start_token = tokens[model.config.decoder_start_token_id]
+    return spec

@@ -1,0 +1,1 @@
+"""Training of JuPyT5 models: token arrays, batches, the loop, checkpoints, recipes."""

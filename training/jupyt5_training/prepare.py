@@ -1,0 +1,226 @@
+"""``jupyt5-train prepare``: a corpus of Parquet shards becomes token arrays."""
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from jupyt5.console import progress
+from jupyt5.errors import TrainingError, UsageError
+from jupyt5.files import atomic_folder, sha256_file, write_atomic
+from jupyt5.tokenizer import Tokenizer, train_tokenizer
+from jupyt5_training.arrays import DATA_NAME, SPLITS
+
+__all__ = ["PrepareConfig", "prepare"]
+
+logger = logging.getLogger(__name__)
+
+_COLUMNS = ["language", "split", "cells", "markdown_focused"]
+_ROWS_PER_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareConfig:
+    """What goes into the arrays.
+
+    Attributes:
+        vocab_size: Size of the tokenizer trained here; unused with a given tokenizer.
+        language: Keep notebooks of this language only; ``all`` keeps every one.
+        markdown_focused_only: Keep Markdown-focused notebooks only (the paper's second set).
+        max_target_copies: A cell text is a target at most so often; its further copies serve
+            as context only. Templates and translations would fill the epoch otherwise.
+        tokenizer_sample_bytes: Text that the tokenizer is trained on, drawn evenly.
+    """
+
+    vocab_size: int = 8192
+    language: str = "python"
+    markdown_focused_only: bool = False
+    max_target_copies: int = 2
+    tokenizer_sample_bytes: int = 24_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _NotebookText:
+    split: str
+    kinds: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def prepare(
+    corpus: Path, out: Path, config: PrepareConfig, *, tokenizer_path: Path | None = None
+) -> dict[str, object]:
+    """Write token arrays for a corpus; the folder appears only when complete.
+
+    Args:
+        corpus: Folder made by ``jupyt5-corpus build``.
+        out: New folder.
+        config: What to keep.
+        tokenizer_path: Use this tokenizer instead of training one.
+
+    Returns:
+        The content of ``data.json``.
+
+    Raises:
+        TrainingError: If the corpus is not one, or nothing is left to train on.
+        FileExistsError: If ``out`` is not empty.
+    """
+    shards = _find_shards(corpus)
+    if tokenizer_path is not None:
+        tokenizer = Tokenizer.load(tokenizer_path)
+    else:
+        logger.info("training a tokenizer of %d ids", config.vocab_size)
+        tokenizer = train_tokenizer(_sample_texts(shards, config), config.vocab_size)
+    with atomic_folder(out) as folder:
+        counts = _write_arrays(shards, folder, tokenizer, config)
+        tokenizer.save(folder / "tokenizer.json")
+        info: dict[str, object] = {
+            "config": asdict(config),
+            "corpus_manifest_sha256": sha256_file(corpus / "manifest.json"),
+            "counts": counts,
+            "dtype": _dtype_for(tokenizer).name,
+            "tokenizer_sha256": sha256_file(folder / "tokenizer.json"),
+            "vocab_size": tokenizer.vocab_size,
+        }
+        write_atomic(folder / DATA_NAME, json.dumps(info, indent=2, sort_keys=True) + "\n")
+    return info
+
+
+def _find_shards(corpus: Path) -> tuple[Path, ...]:
+    shards = tuple(sorted((corpus / "data").glob("*.parquet")))
+    if not shards or not (corpus / "manifest.json").is_file():
+        message = (
+            f"{corpus} is not a finished corpus. "
+            "Make one with: jupyt5-corpus build SOURCE --out DIR"
+        )
+        raise TrainingError(message)
+    return shards
+
+
+def _iter_notebooks(shards: Sequence[Path], config: PrepareConfig) -> Iterator[_NotebookText]:
+    for shard in shards:
+        for batch in pq.ParquetFile(shard).iter_batches(_ROWS_PER_BATCH, columns=_COLUMNS):
+            for row in batch.to_pylist():
+                if config.language != "all" and (row["language"] or "python") != config.language:
+                    continue
+                if config.markdown_focused_only and not row["markdown_focused"]:
+                    continue
+                # Blank and raw cells are skipped before C is counted, so they may as well go.
+                cells = [
+                    cell
+                    for cell in row["cells"]
+                    if cell["kind"] in {"code", "markdown"} and cell["source"].strip()
+                ]
+                yield _NotebookText(
+                    row["split"],
+                    tuple(cell["kind"] for cell in cells),
+                    tuple(cell["source"] for cell in cells),
+                )
+
+
+def _sample_texts(shards: Sequence[Path], config: PrepareConfig) -> Iterator[str]:
+    """Yield every k-th training notebook's cells, once each, up to the sample size."""
+    total_bytes = sum(
+        len(source)
+        for notebook in progress(_iter_notebooks(shards, config), desc="measure", unit="nb")
+        if notebook.split == "train"
+        for source in notebook.sources
+    )
+    stride = max(1, round(total_bytes / config.tokenizer_sample_bytes))
+    seen: set[bytes] = set()
+    for idx, notebook in enumerate(_iter_notebooks(shards, config)):
+        if notebook.split != "train" or idx % stride:
+            continue
+        for source in notebook.sources:
+            digest = _digest(source)
+            if digest not in seen:
+                seen.add(digest)
+                yield source
+
+
+def _write_arrays(
+    shards: Sequence[Path], folder: Path, tokenizer: Tokenizer, config: PrepareConfig
+) -> dict[str, dict[str, int]]:
+    writers = {
+        split: _SplitWriter(folder, split, tokenizer, config.max_target_copies) for split in SPLITS
+    }
+    for notebook in progress(_iter_notebooks(shards, config), desc="tokenise", unit="nb"):
+        writers[notebook.split].add(notebook)
+    counts = {split: writer.close() for split, writer in writers.items()}
+    if not counts["train"]["targets"]:
+        message = (
+            f"No training cell is left for language {config.language!r}. "
+            "Use --language all or another corpus."
+        )
+        raise TrainingError(message)
+    return counts
+
+
+class _SplitWriter:
+    """Appends notebooks to one split's arrays."""
+
+    def __init__(self, folder: Path, split: str, tokenizer: Tokenizer, max_copies: int) -> None:
+        self._folder = folder
+        self._split = split
+        self._tokenizer = tokenizer
+        self._dtype = _dtype_for(tokenizer)
+        self._max_copies = max_copies
+        self._stream = (folder / f"{split}.tokens.bin").open("wb")
+        self._lengths: list[int] = []
+        self._kinds: list[int] = []
+        self._notebook_offsets = [0]
+        self._targets: list[int] = []
+        self._copies: Counter[bytes] = Counter()
+
+    def add(self, notebook: _NotebookText) -> None:
+        for ids, kind, source in zip(
+            self._tokenizer.encode_batch(notebook.sources),
+            notebook.kinds,
+            notebook.sources,
+            strict=True,
+        ):
+            digest = _digest(source)
+            self._copies[digest] += 1
+            if self._copies[digest] <= self._max_copies and len(notebook.sources) > 1:
+                self._targets.append(len(self._lengths))
+            self._lengths.append(len(ids))
+            self._kinds.append(int(kind == "code"))
+            self._stream.write(np.asarray(ids, self._dtype).tobytes())
+        self._notebook_offsets.append(len(self._lengths))
+
+    def close(self) -> dict[str, int]:
+        self._stream.close()
+        offsets = np.concatenate([[0], np.cumsum(np.asarray(self._lengths, np.int64))])
+        arrays = {
+            "cells": offsets.astype(np.int64),
+            "kinds": np.asarray(self._kinds, np.uint8),
+            "notebooks": np.asarray(self._notebook_offsets, np.int64),
+            "targets": np.asarray(self._targets, np.int64),
+        }
+        for name, array in arrays.items():
+            np.save(self._folder / f"{self._split}.{name}.npy", array, allow_pickle=False)
+        return {
+            "notebooks": len(self._notebook_offsets) - 1,
+            "cells": len(self._lengths),
+            "code_cells": sum(self._kinds),
+            "targets": len(self._targets),
+            "tokens": int(offsets[-1]),
+        }
+
+
+def _digest(source: str) -> bytes:
+    return hashlib.blake2b(source.encode("utf-8"), digest_size=12).digest()
+
+
+def _dtype_for(tokenizer: Tokenizer) -> np.dtype[np.unsignedinteger]:
+    if tokenizer.vocab_size > 1 << 32:  # pragma: no cover (no such tokenizer exists)
+        message = "The vocabulary is too large."
+        raise UsageError(message)
+    wide = tokenizer.vocab_size > 1 << 16
+    return cast("np.dtype[np.unsignedinteger]", np.dtype(np.uint32 if wide else np.uint16))

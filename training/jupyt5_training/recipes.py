@@ -1,0 +1,168 @@
+"""Full run configurations by name, and ``--set key=value`` on top of them."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from jupyt5.errors import UsageError
+from jupyt5.model.checkpoint import FormatterSettings
+from jupyt5.model.presets import ModelShape, find_preset
+from jupyt5_training.examples import ExampleConfig
+
+__all__ = ["RECIPES", "OptimizerConfig", "Recipe", "apply_settings", "find_recipe"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerConfig:
+    """AdamW with linear warm-up, inverse square root decay and a linear cool-down.
+
+    Betas, epsilon and weight decay are PyMT5's (https://arxiv.org/abs/2010.03150).
+
+    Attributes:
+        peak_lr: Learning rate at the end of the warm-up.
+        warmup_steps: Steps from 0 to ``peak_lr``.
+        cooldown_steps: Last steps of the run, in which the rate falls to 0 in a line; 0 for none.
+        beta1: Decay of the first moment.
+        beta2: Decay of the second moment.
+        eps: Added to the root of the second moment.
+        weight_decay: Decoupled, on matrices only.
+        max_grad_norm: Gradients are scaled down to this norm.
+    """
+
+    peak_lr: float = 1e-3
+    warmup_steps: int = 400
+    cooldown_steps: int = 0
+    beta1: float = 0.9
+    beta2: float = 0.98
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A whole training run.
+
+    Attributes:
+        name: Recipe and model name.
+        model: Sizes; the vocabulary size comes from the prepared data.
+        examples: Formatter settings and cutting rates.
+        optimizer: AdamW and its schedule.
+        steps: Optimizer steps in all.
+        batch_tokens: Source and target ids of a step's batch, padding included.
+        markdown_target_rate: Share of the Markdown cells that are targets in an epoch.
+        eval_every: Steps between validations.
+        eval_targets: Validation targets, drawn once from the seed.
+        save_every: Steps between checkpoints.
+        keep_checkpoints: Newest checkpoints kept.
+        seed: Of weights, order, cuts and dropout.
+        num_threads: CPU threads; 0 leaves torch's own choice.
+    """
+
+    name: str
+    model: ModelShape
+    examples: ExampleConfig
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    steps: int
+    batch_tokens: int
+    markdown_target_rate: float = 1.0
+    eval_every: int = 500
+    eval_targets: int = 512
+    save_every: int = 500
+    keep_checkpoints: int = 2
+    seed: int = 0
+    num_threads: int = 0
+
+
+def debug() -> Recipe:
+    """Return a run of under 30 s on two cores that goes through every part."""
+    return Recipe(
+        name="debug",
+        model=find_preset("debug"),
+        examples=ExampleConfig(
+            formatter=FormatterSettings(source_budget_tokens=128, max_target_tokens=64)
+        ),
+        optimizer=OptimizerConfig(peak_lr=3e-3, warmup_steps=10),
+        steps=60,
+        batch_tokens=2048,
+        eval_every=30,
+        eval_targets=64,
+        save_every=30,
+    )
+
+
+def nano() -> Recipe:
+    """Return the bundled model's run: two CPU cores, an hour or more."""
+    return Recipe(
+        name="nano",
+        model=find_preset("nano"),
+        examples=ExampleConfig(
+            formatter=FormatterSettings(source_budget_tokens=256, max_target_tokens=128)
+        ),
+        optimizer=OptimizerConfig(peak_lr=1e-3, warmup_steps=300, cooldown_steps=1000),
+        steps=6000,
+        batch_tokens=8192,
+        markdown_target_rate=0.2,
+        eval_every=500,
+        save_every=250,
+    )
+
+
+RECIPES: dict[str, Callable[[], Recipe]] = {"debug": debug, "nano": nano}
+
+
+def find_recipe(name: str) -> Recipe:
+    """Return a recipe by name.
+
+    Raises:
+        UsageError: If there is none of that name.
+    """
+    if name not in RECIPES:
+        message = f"There is no recipe {name!r}. Recipes: {', '.join(RECIPES)}."
+        raise UsageError(message)
+    return RECIPES[name]()
+
+
+def apply_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
+    """Return the recipe with ``key=value`` settings applied; nested keys use dots.
+
+    Raises:
+        UsageError: If a key is unknown or a value does not fit; names it.
+    """
+    for setting in settings:
+        key, separator, value = setting.partition("=")
+        if not separator:
+            message = f"--set {setting!r} is not key=value, e.g. --set steps=100."
+            raise UsageError(message)
+        recipe = _replace_path(recipe, key.split("."), value, key)
+    return recipe
+
+
+def _replace_path(config: T, path: Sequence[str], value: str, key: str) -> T:
+    fields = {item.name: item for item in dataclasses.fields(config)}  # type: ignore[arg-type]
+    if path[0] not in fields:
+        message = f"--set {key}: there is no {path[0]!r}. Known here: {', '.join(fields)}."
+        raise UsageError(message)
+    current = getattr(config, path[0])
+    if len(path) > 1:
+        if not dataclasses.is_dataclass(current):
+            message = f"--set {key}: {path[0]!r} has no parts."
+            raise UsageError(message)
+        changed: object = _replace_path(current, path[1:], value, key)
+    else:
+        changed = _convert(current, value, key)
+    return dataclasses.replace(config, **{path[0]: changed})  # type: ignore[type-var]
+
+
+def _convert(current: object, value: str, key: str) -> object:
+    if isinstance(current, int | float | str):
+        try:
+            return type(current)(value)
+        except ValueError as exc:
+            message = f"--set {key}={value}: not a {type(current).__name__}."
+            raise UsageError(message) from exc
+    message = f"--set {key}: set its parts one by one, e.g. {key}.NAME=VALUE."
+    raise UsageError(message)

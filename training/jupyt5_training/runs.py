@@ -1,0 +1,187 @@
+# pyright: basic
+"""Start or resume a run: from a recipe and prepared data to a model folder."""
+
+import json
+import logging
+import subprocess
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from jupyt5.errors import TrainingError
+from jupyt5.files import sha256_file, write_atomic
+from jupyt5.model.checkpoint import CheckpointMeta
+from jupyt5.model.seq2seq import build_model
+from jupyt5_training.arrays import load_arrays, load_data_tokenizer, read_data_info
+from jupyt5_training.checkpoints import (
+    Progress,
+    copy_model,
+    find_checkpoints,
+    load_training,
+)
+from jupyt5_training.examples import ExampleMaker
+from jupyt5_training.loop import Job, build_optimizer, train
+from jupyt5_training.metrics import read_metrics
+from jupyt5_training.recipes import Recipe
+
+__all__ = ["run_recipe", "summarise"]
+
+logger = logging.getLogger(__name__)
+
+# What may differ when a run is resumed: nothing that changes the steps already made.
+_FREE_ON_RESUME = ("steps", "eval_every", "save_every", "keep_checkpoints", "num_threads")
+
+
+def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[str, object]:
+    """Train a recipe on prepared data; the result is ``OUT/model``, a checkpoint folder.
+
+    Args:
+        recipe: The run.
+        data: Folder made by ``jupyt5-train prepare``.
+        out: The run's folder: checkpoints, metrics, loss curve.
+        resume: Go on from the newest checkpoint in ``out``, if there is one.
+
+    Returns:
+        The summary, see ``summarise``.
+
+    Raises:
+        TrainingError: If the data are unusable, or ``out`` holds another run.
+        KeyboardInterrupt: After Ctrl-C, once a checkpoint is written.
+    """
+    checkpoints = find_checkpoints(out)
+    if checkpoints and not resume:
+        message = f"{out} holds a run already. Continue it with --resume or choose another --out."
+        raise TrainingError(message)
+    if recipe.num_threads:
+        torch.set_num_threads(recipe.num_threads)
+    job = _load_job(recipe, data, out)
+    _check_same_run(job.recipe, data, out, is_new=not checkpoints)
+    progress = Progress()
+    torch.manual_seed(recipe.seed)
+    if checkpoints:
+        progress = load_training(checkpoints[-1], job.model, job.optimizer)
+        logger.info("resuming after step %d", progress.step)
+    if progress.step < recipe.steps:
+        progress = train(job, progress)
+    copy_model(find_checkpoints(out)[-1], out / "model")
+    return summarise(out)
+
+
+def summarise(out: Path) -> dict[str, object]:
+    """Sum a run up from its metrics: steps, ids seen, ids a second, losses at start and end."""
+    records = read_metrics(out)
+    steps = [record for record in records if "loss" in record]
+    validations = [record for record in records if "validation_loss" in record]
+    train_s = sum(record["step_s"] for record in steps)
+    tokens = sum(record["tokens"] for record in steps)
+    return {
+        "model": str(out / "model"),
+        "curve": str(out / "loss.png"),
+        "steps": len(steps),
+        "tokens_seen": tokens,
+        "target_tokens_seen": sum(record["target_tokens"] for record in steps),
+        "tokens_per_s": round(tokens / train_s, 1) if train_s else None,
+        "pad_fraction": float(np.mean([record["pad_fraction"] for record in steps]).round(4)),
+        "validation_loss_start": validations[0]["validation_loss"],
+        "validation_loss_end": validations[-1]["validation_loss"],
+        "validation_code_loss_end": validations[-1]["validation_code_loss"],
+    }
+
+
+def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
+    info = read_data_info(data)
+    tokenizer = load_data_tokenizer(data)
+    recipe = replace(recipe, model=replace(recipe.model, vocab_size=tokenizer.vocab_size))
+    _check_lengths(recipe)
+    makers = {
+        split: ExampleMaker(load_arrays(data, split), tokenizer, recipe.examples)
+        for split in ("train", "validation")
+    }
+    if not len(makers["validation"].is_code_target()):
+        message = f"{data} has no validation notebooks. Prepare a corpus of more repositories."
+        raise TrainingError(message)
+    is_code = makers["train"].is_code_target()
+    model = build_model(recipe.model, tokenizer.special, seed=recipe.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device).train()
+    return Job(
+        recipe=recipe,
+        out=out,
+        model=model,
+        optimizer=build_optimizer(model, recipe),
+        tokenizer=tokenizer,
+        train_maker=makers["train"],
+        validation_maker=makers["validation"],
+        train_weights=np.where(is_code, 1.0, recipe.markdown_target_rate),
+        meta=CheckpointMeta(
+            name=recipe.name,
+            formatter=recipe.examples.formatter,
+            data_manifest_sha256=str(info["corpus_manifest_sha256"]),
+            git_commit=_git_commit(),
+        ),
+        device=device,
+    )
+
+
+def _check_lengths(recipe: Recipe) -> None:
+    formatter = recipe.examples.formatter
+    longest = max(formatter.source_budget_tokens, formatter.max_target_tokens)
+    if longest > recipe.model.max_positions:
+        message = (
+            f"A source or target may have {longest} tokens, but the model has only "
+            f"{recipe.model.max_positions} positions. Raise --set model.max_positions."
+        )
+        raise TrainingError(message)
+    smallest = formatter.source_budget_tokens + formatter.max_target_tokens
+    if recipe.batch_tokens < smallest:
+        message = (
+            f"batch_tokens = {recipe.batch_tokens} cannot hold one example of up to {smallest} "
+            f"tokens. Use --set batch_tokens={smallest} or more."
+        )
+        raise TrainingError(message)
+
+
+def _check_same_run(recipe: Recipe, data: Path, out: Path, *, is_new: bool) -> None:
+    """Record the run's recipe and data, or compare them with the record."""
+    record = json.loads(
+        json.dumps({"recipe": asdict(recipe), "data_sha256": sha256_file(data / "data.json")})
+    )
+    path = out / "recipe.json"
+    if is_new:
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(record, indent=2, sort_keys=True) + "\n")
+        return
+    old = json.loads(path.read_text("utf-8"))
+    changed = [
+        key
+        for key in record["recipe"]
+        if key not in _FREE_ON_RESUME and _timeless(record["recipe"][key]) != _timeless(old["recipe"].get(key))
+    ]
+    if old["data_sha256"] != record["data_sha256"]:
+        changed.append("data")
+    if changed:
+        message = (
+            f"{out} was started with other settings: {', '.join(changed)} differ. "
+            "Resume with the same ones, or choose another --out."
+        )
+        raise TrainingError(message)
+
+
+def _timeless(value: object) -> object:
+    """Leave out the cool-down: it only shapes the steps still to come."""
+    if isinstance(value, dict):
+        return {key: part for key, part in value.items() if key != "cooldown_steps"}
+    return value
+
+
+def _git_commit() -> str:
+    """Return the commit of the code when it runs from a checkout, else nothing."""
+    folder = Path(__file__).resolve().parent
+    command = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""
