@@ -31,6 +31,8 @@ def drop_prefix_echo(answer: str, prefix: str, suffix: str = "") -> str:
     if not begun or not prefix.strip():
         return answer
     lines = prefix.split("\n")
+    if lines[-1].strip() and answer.startswith("\n"):
+        return answer  # it goes on below the cursor's line, so it did not begin again
     first = begun.split("\n", 1)[0].rstrip()
     for line_idx, line in enumerate(lines):
         if not line.strip() or not _may_begin(line.strip(), first, line_idx == len(lines) - 1):

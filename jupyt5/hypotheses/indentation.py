@@ -136,7 +136,8 @@ def _iter_placements(answer: str, place: _Place) -> Iterator[str]:
     if place.unit is not None and "\n" + foreign in "\n" + answer:
         lines = scan(answer).lines
         is_mixed = any(line.kind == "code" and line.indent.startswith(foreign) for line in lines)
-    if not is_mixed and base == place.target[len(place.typed) :]:
+    is_aligned_comment = not place.typed and answer.lstrip().startswith("#")
+    if not is_mixed and (is_aligned_comment or base == place.target[len(place.typed) :]):
         yield answer
     lines = lines or scan(answer).lines
     unit = _find_smallest_unit(lines, base)
