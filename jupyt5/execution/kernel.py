@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -72,6 +73,7 @@ def run_steps(
     *,
     workspace: Workspace,
     sandbox: Sandbox,
+    folder: str = ".",
     hash_seed: int = 0,
     cancel: threading.Event | None = None,
 ) -> tuple[CellReply, ...]:
@@ -83,6 +85,7 @@ def run_steps(
         steps: Cells in order. Steps that are not reached get the status ``not run``.
         workspace: Folders of this run.
         sandbox: Wall around the kernel.
+        folder: Where in the work folder the kernel starts.
         hash_seed: The kernel's PYTHONHASHSEED.
         cancel: When set, the kernel is ended and ``KeyboardInterrupt`` raised.
 
@@ -95,8 +98,8 @@ def run_steps(
     """
 
     def run() -> tuple[CellReply, ...]:
-        session = _Session(workspace, sandbox, hash_seed, cancel or threading.Event())
-        return asyncio.run(session.run(steps))
+        place = _Place(workspace, sandbox, folder, hash_seed)
+        return asyncio.run(_Session(place, cancel or threading.Event()).run(steps))
 
     try:
         asyncio.get_running_loop()
@@ -140,15 +143,70 @@ class _Client(NotebookClient):
         return text + f"\n[… {dropped:,} more characters]\n" if dropped > 0 else text
 
 
+class _OneSpec(KernelSpecManager):
+    """Knows one kernel: this interpreter, inside this run's wall."""
+
+    def __init__(self, spec: KernelSpec):
+        super().__init__()
+        self._spec = spec
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        return self._spec
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where and how a kernel starts."""
+
+    workspace: Workspace
+    sandbox: Sandbox
+    folder: str
+    hash_seed: int
+
+    def make_manager(self, attempt: int) -> AsyncKernelManager:
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        argv += ["--HistoryManager.enabled=False"]
+        spec = KernelSpec(
+            argv=self.sandbox.wrap(argv, self.workspace, self.folder),
+            display_name="JuPyT5 sample",
+            language="python",
+            interrupt_mode="message",
+        )
+        socket_path = self.workspace.socket_path
+        return AsyncKernelManager(
+            kernel_name="jupyt5",
+            kernel_spec_manager=_OneSpec(spec),
+            transport="ipc",
+            ip=str(socket_path / f"k{attempt}"),
+            connection_file=str(socket_path / f"kernel{attempt}.json"),
+        )
+
+    def make_environment(self) -> dict[str, str]:
+        """Return the kernel's whole environment: nothing of the user's own is passed on."""
+        home = str(self.sandbox.home_path(self.workspace))
+        environment = {
+            "HOME": home,
+            "IPYTHONDIR": f"{home}/.ipython",
+            "JUPYTER_RUNTIME_DIR": f"{home}/.runtime",
+            "LANG": "C.UTF-8",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": str(self.hash_seed),
+            "PYTHONNOUSERSITE": "1",
+            "TMPDIR": home,
+            "TZ": "UTC",
+        }
+        for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
+            environment[f"{name}_NUM_THREADS"] = "1"
+        return environment
+
+
 class _Session:
     """One kernel, from its start to its end."""
 
-    def __init__(
-        self, workspace: Workspace, sandbox: Sandbox, hash_seed: int, cancel: threading.Event
-    ):
-        self._workspace = workspace
-        self._sandbox = sandbox
-        self._hash_seed = hash_seed
+    def __init__(self, place: _Place, cancel: threading.Event):
+        self._place = place
         self._cancel = cancel
         self._client: _Client | None = None
 
@@ -180,8 +238,9 @@ class _Session:
                 left_s[step.group] = limit_s - reply.wall_s
             if reply.status is CellStatus.TIMEOUT:
                 # A spent shared limit leaves no time for the rest of its group.
-                running = step.goes_on and not step.group and await self._interrupt(client)
-            elif reply.status is not CellStatus.OK:
+                more = any(not s.group or s.group != step.group for s in steps[position + 1 :])
+                running = step.goes_on and more and await self._interrupt(client)
+            elif reply.status in {CellStatus.ERROR, CellStatus.DIED}:
                 running = step.goes_on and reply.status is not CellStatus.DIED
         return tuple(replies)
 
@@ -190,8 +249,7 @@ class _Session:
     ) -> CellReply:
         if not step.source.strip():
             # The interpreter is not asked, so there is no answer to prove anything with.
-            status = CellStatus.NOT_RUN if step.stage is Stage.GRADING else CellStatus.OK
-            return _reply(step, status)
+            return _reply(step, CellStatus.NOT_RUN)
         if limit_s <= 0:
             return _reply(step, CellStatus.TIMEOUT)
         client.forget()
@@ -229,7 +287,7 @@ class _Session:
         for attempt in range(1, _STARTUP_TRIES + 1):
             if self._cancel.is_set():
                 raise KeyboardInterrupt
-            manager = self._make_manager(attempt)
+            manager = self._place.make_manager(attempt)
             client = _Client(
                 notebook,
                 km=manager,
@@ -243,8 +301,8 @@ class _Session:
             try:
                 # The descriptors of the kernel lead nowhere: a flood must not fill a log or the disk.
                 await client.async_start_new_kernel(
-                    cwd=str(self._workspace.work_path),
-                    env=self._make_environment(),
+                    cwd=str(self._place.workspace.work_path / self._place.folder),
+                    env=self._place.make_environment(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )
@@ -259,44 +317,6 @@ class _Session:
             "ipykernel_launcher). Check that ipykernel runs there, and use fewer --workers."
         )
         raise ExecutionError(message)
-
-    def _make_manager(self, attempt: int) -> AsyncKernelManager:
-        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        argv += ["--HistoryManager.enabled=False"]
-        spec = KernelSpec(
-            argv=self._sandbox.wrap(argv, self._workspace),
-            display_name="JuPyT5 sample",
-            language="python",
-            interrupt_mode="message",
-        )
-        socket_path = self._workspace.socket_path
-        return AsyncKernelManager(
-            kernel_name="jupyt5",
-            kernel_spec_manager=_OneSpec(spec),
-            transport="ipc",
-            ip=str(socket_path / f"k{attempt}"),
-            connection_file=str(socket_path / f"kernel{attempt}.json"),
-        )
-
-    def _make_environment(self) -> dict[str, str]:
-        """Return the kernel's whole environment: nothing of the user's own is passed on."""
-        home = str(self._sandbox.home_path(self._workspace))
-        environment = {
-            "HOME": home,
-            "IPYTHONDIR": f"{home}/.ipython",
-            "JUPYTER_RUNTIME_DIR": f"{home}/.runtime",
-            "LANG": "C.UTF-8",
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-            "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",  # noqa: PTH120
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONHASHSEED": str(self._hash_seed),
-            "PYTHONNOUSERSITE": "1",
-            "TMPDIR": home,
-            "TZ": "UTC",
-        }
-        for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
-            environment[f"{name}_NUM_THREADS"] = "1"
-        return environment
 
     async def _watch_cancel(self) -> None:
         while not self._cancel.is_set():
@@ -324,17 +344,6 @@ class _Session:
             await manager.cleanup_resources()
             manager.context.destroy(linger=0)
         self._client = None
-
-
-class _OneSpec(KernelSpecManager):
-    """Knows one kernel: this interpreter, inside this run's wall."""
-
-    def __init__(self, spec: KernelSpec):
-        super().__init__()
-        self._spec = spec
-
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        return self._spec
 
 
 def _keep_reply(client: _Client) -> Any:

@@ -47,8 +47,8 @@ class Sandbox:
         """Home folder as the kernel sees it."""
         return _INSIDE_PATH / "home" if self.isolates else workspace.home_path
 
-    def wrap(self, argv: Sequence[str], workspace: Workspace) -> list[str]:
-        """Return ``argv`` so that it runs inside the wall, in the work folder."""
+    def wrap(self, argv: Sequence[str], workspace: Workspace, folder: str = ".") -> list[str]:
+        """Return ``argv`` so that it runs inside the wall, in ``folder`` of the work folder."""
         if not self.isolates:
             return list(argv)
         work, home = str(_INSIDE_PATH / "work"), str(_INSIDE_PATH / "home")
@@ -58,7 +58,7 @@ class Sandbox:
             if path.is_dir() and not any(kept.is_relative_to(path) for kept in _python_paths()):
                 command += ["--tmpfs", str(path)]
         command += ["--bind", sockets, sockets, "--bind", str(workspace.work_path), work]
-        command += ["--bind", str(workspace.home_path), home, "--chdir", work]
+        command += ["--bind", str(workspace.home_path), home, "--chdir", f"{work}/{folder}"]
         # The kernel watches its parent's id, which means nothing in its own process space.
         command += ["--unsetenv", "JPY_PARENT_PID", "--", *argv]
         return command

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 __all__ = [
+    "FLAG_CONTEXT_RAISED",
     "FLAG_SOLUTION_RAISED",
     "CellReply",
     "CellStatus",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 FLAG_SOLUTION_RAISED = "solution cell raised"
+FLAG_CONTEXT_RAISED = "context cell raised"
 
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _EXITS = frozenset({"SystemExit", "KeyboardInterrupt"})
@@ -44,10 +46,14 @@ class VerdictKind(StrEnum):
 
 
 class Stage(StrEnum):
-    """Why a cell is run: it comes before the sample, is the sample, or judges it."""
+    """Why a cell is run: it comes before the sample, is the sample, or judges it.
+
+    A cell ``between`` follows the sample but does not judge it; how it ends is not looked at.
+    """
 
     CONTEXT = "context"
     SOLUTION = "solution"
+    BETWEEN = "between"
     GRADING = "grading"
 
 
@@ -109,22 +115,13 @@ def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Ver
         return _describe(VerdictKind.CONTEXT, failed_context, replies)
     solution = next((reply for reply in replies if reply.stage is Stage.SOLUTION), None)
     grading = [reply for reply in replies if reply.stage is Stage.GRADING]
-    exiting = next((r for r in replies if r.asked_to_exit and r.stage is not Stage.CONTEXT), None)
-    if exiting:
-        return _describe(VerdictKind.EXIT, exiting, replies)
-    if grading and all(reply.status is CellStatus.OK for reply in grading):
-        raised = solution is not None and solution.status is CellStatus.ERROR
-        flags = (FLAG_SOLUTION_RAISED,) if raised else ()
-        message = _name_error(solution) if raised and solution else ""
-        return Verdict(
-            kind=VerdictKind.PASSED,
-            flags=flags,
-            message=message,
-            output_head=_join_outputs(replies),
-        )
-    failed_grading = next((reply for reply in grading if reply.status is not CellStatus.OK), None)
-    if not failed_grading:
-        return Verdict(kind=VerdictKind.INVALID, message="No grading cell was run.")
+    # `exit()` is answered with "ok": the interpreter stops a moment later.
+    asks_exit = any(r.asked_to_exit for r in replies if r.stage is not Stage.CONTEXT)
+    if grading and not asks_exit and all(reply.status is CellStatus.OK for reply in grading):
+        return _pass(solution, failed_context, replies)
+    if not grading:
+        return Verdict(kind=VerdictKind.INVALID, message="There is no grading cell.")
+    failed_grading = next((r for r in grading if r.status is not CellStatus.OK), grading[-1])
     return _judge_failure(solution, failed_grading, replies)
 
 
@@ -134,6 +131,25 @@ def shorten(text: str, limit_chars: int = _TEXT_LIMIT_CHARS) -> str:
         return text
     mark = f"\n[… {len(text) - limit_chars:,} more characters]"
     return text[: max(limit_chars - len(mark), 0)] + mark
+
+
+def _pass(
+    solution: CellReply | None, failed_context: CellReply | None, replies: Sequence[CellReply]
+) -> Verdict:
+    flags: list[str] = []
+    message = ""
+    if failed_context:
+        flags.append(FLAG_CONTEXT_RAISED)
+        message = _say_what(failed_context)
+    if solution and solution.status is CellStatus.ERROR:
+        flags.append(FLAG_SOLUTION_RAISED)
+        message = _say_what(solution)
+    return Verdict(
+        kind=VerdictKind.PASSED,
+        flags=tuple(flags),
+        message=message,
+        output_head=_join_outputs(replies),
+    )
 
 
 def _judge_failure(
@@ -150,7 +166,7 @@ def _judge_failure(
     for reply in (solution, grading):
         if reply is None:
             continue
-        if reply.error_name in _EXITS:
+        if reply.error_name in _EXITS or reply.asked_to_exit:
             return _describe(VerdictKind.EXIT, reply, replies)
         if reply.error_name == "MemoryError":
             return _describe(VerdictKind.OOM, reply, replies)
@@ -169,6 +185,15 @@ def _first_failure(replies: Sequence[CellReply], stage: Stage) -> CellReply | No
 
 
 def _describe(kind: VerdictKind, reply: CellReply, replies: Sequence[CellReply]) -> Verdict:
+    return Verdict(
+        kind=kind,
+        message=_say_what(reply),
+        output_head=_join_outputs(replies),
+        traceback=shorten(reply.traceback),
+    )
+
+
+def _say_what(reply: CellReply) -> str:
     what = {
         CellStatus.TIMEOUT: "did not finish in the time limit",
         CellStatus.DIED: "ended the interpreter",
@@ -176,12 +201,7 @@ def _describe(kind: VerdictKind, reply: CellReply, replies: Sequence[CellReply])
         CellStatus.OK: "asked the interpreter to exit",
         CellStatus.ERROR: f"raised {_name_error(reply)}",
     }[reply.status]
-    return Verdict(
-        kind=kind,
-        message=shorten(f"{reply.stage.capitalize()} cell {reply.cell_idx} {what}."),
-        output_head=_join_outputs(replies),
-        traceback=shorten(reply.traceback),
-    )
+    return shorten(f"{reply.stage.capitalize()} cell {reply.cell_idx} {what}.")
 
 
 def _name_error(reply: CellReply) -> str:

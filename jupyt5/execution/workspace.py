@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +31,15 @@ def open_workspace(
     source_path: Path | None = None,
     *,
     leave_out: Set[Path] = frozenset(),
+    replaced: Mapping[Path, bytes] | None = None,
     home_template_path: Path | None = None,
 ) -> Iterator[Workspace]:
     """Make the folders of one run, with a copy of ``source_path`` in the work folder.
 
     Args:
         source_path: Folder to copy; None for an empty work folder.
-        leave_out: Files that are not copied, e.g. notebooks that hold the solutions.
+        leave_out: Files that are not copied.
+        replaced: Other contents for some files, e.g. notebooks without their solutions.
         home_template_path: Folder copied into the home, e.g. a font cache made once.
 
     Yields:
@@ -49,7 +51,7 @@ def open_workspace(
         if source_path is None:
             work_path.mkdir()
         else:
-            _copy_folder(source_path, work_path, leave_out)
+            _copy_folder(source_path, work_path, leave_out, replaced or {})
         if home_template_path is None:
             home_path.mkdir()
         else:
@@ -60,7 +62,9 @@ def open_workspace(
         _remove_folder(root_path)
 
 
-def _copy_folder(source_path: Path, target_path: Path, leave_out: Set[Path]) -> None:
+def _copy_folder(
+    source_path: Path, target_path: Path, leave_out: Set[Path], replaced: Mapping[Path, bytes]
+) -> None:
     for folder, folder_names, file_names in os.walk(source_path):
         folder_path = Path(folder)
         copy_path = target_path / folder_path.relative_to(source_path)
@@ -70,6 +74,9 @@ def _copy_folder(source_path: Path, target_path: Path, leave_out: Set[Path]) -> 
         for name in file_names:
             file_path = folder_path / name
             if file_path.is_symlink() or not file_path.is_file() or file_path in leave_out:
+                continue
+            if file_path in replaced:
+                (copy_path / name).write_bytes(replaced[file_path])
                 continue
             # Contents only: a read-only data set must become a writable copy.
             shutil.copyfile(file_path, copy_path / name)

@@ -1,0 +1,169 @@
+"""Is a problem fit to judge anything here? Its reference must pass, and wrong answers must not.
+
+The reference run is the same for all problems of a notebook, so one run judges them all. A second
+run tries two wrong answers at each problem, then goes on with the reference; what it accuses is
+tried again alone on a fresh kernel. Verdicts that differ between runs make a problem unstable.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from jupyt5.errors import ProblemSetError
+from jupyt5.execution.verdicts import VerdictKind
+from jupyt5_dsp.evidence import Evidence, gather_evidence
+from jupyt5_dsp.grader import Grader
+from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
+from jupyt5_dsp.parallel import run_parallel
+from jupyt5_dsp.problems import Problem, digest
+
+__all__ = ["Usable", "Validation", "make_key", "read_validations", "validate_notebook", "validate_set"]
+
+Usable = Literal["yes", "no", "vacuous", "unstable", "solved before"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """What validation found out about one problem.
+
+    Attributes:
+        task_id: The problem.
+        reference: Verdict on the reference solution.
+        usable: ``no`` if the reference does not pass; then the reason says why.
+        reason: Why the problem is not usable; "" if it is.
+        message: What the interpreter said about the reference.
+        context_errors: Earlier cells that raised, with no harm to the reference.
+        key: Digest of all that this depends on.
+    """
+
+    task_id: str
+    reference: str
+    usable: Usable
+    reason: str = ""
+    message: str = ""
+    context_errors: tuple[int, ...] = ()
+    key: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether samples of the problem can be judged."""
+        return self.usable == "yes"
+
+
+def make_key(grader: Grader, problem: Problem, environment: Mapping[str, object]) -> str:
+    """Return a digest of the problem's cells, the limits, the seed and the environment."""
+    cells = grader.problem_set.cells_of(problem)
+    sources = [f"{cell.kind}:{cell.source}" for cell in cells[: _end_of(problem)]]
+    about = [repr(problem), repr(grader.limits), str(grader.seed), repr(sorted(environment.items()))]
+    return digest([*about, *sources])
+
+
+def validate_set(
+    grader: Grader,
+    environment: Mapping[str, object],
+    *,
+    num_workers: int,
+    log_path: Path | None = None,
+    watch: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[Validation]:
+    """Validate all problems, in their order.
+
+    Args:
+        grader: Runs the cells.
+        environment: From ``describe_environment``; part of each problem's key.
+        num_workers: Notebooks judged at a time. The findings do not depend on it.
+        log_path: Findings are appended here as they come, and taken from here where their key
+            still fits.
+        watch: Called with the numbers of problems done and of all problems.
+
+    Raises:
+        ExecutionError: If no kernel starts.
+        ProblemSetError: If ``log_path`` is damaged.
+    """
+    problems = grader.problem_set.problems
+    keys = {problem.task_id: make_key(grader, problem, environment) for problem in problems}
+    found: dict[str, Validation] = {}
+    if log_path:
+        repair_jsonl(log_path)
+        for finding in read_validations(log_path):
+            if keys.get(finding.task_id) == finding.key:
+                found[finding.task_id] = finding
+    todo: dict[str, list[Problem]] = {}
+    for problem in problems:
+        if problem.task_id not in found:
+            todo.setdefault(problem.notebook_path, []).append(problem)
+    watch(len(found), len(problems))
+
+    def run(job: list[Problem], cancel: threading.Event) -> list[Validation]:
+        return validate_notebook(grader, job, keys, cancel)
+
+    for _, findings in run_parallel(run, list(todo.values()), num_workers=num_workers):
+        found.update((finding.task_id, finding) for finding in findings)
+        if log_path:
+            append_jsonl(log_path, [asdict(finding) for finding in findings])
+        watch(len(found), len(problems))
+    return [found[problem.task_id] for problem in problems]
+
+
+def validate_notebook(
+    grader: Grader, problems: Sequence[Problem], keys: Mapping[str, str], cancel: threading.Event
+) -> list[Validation]:
+    """Validate problems of one notebook."""
+    problem_set = grader.problem_set
+    faults = {p.task_id: problem_set.explain_invalid(p) for p in problems}
+    sound = [p for p in problems if not faults[p.task_id]]
+    evidence = gather_evidence(grader, sound, cancel) if sound else {}
+    findings: list[Validation] = []
+    for problem in problems:
+        seen = evidence.get(problem.task_id)
+        usable, reason = _conclude(seen) if seen else ("no", faults[problem.task_id])
+        findings.append(
+            Validation(
+                task_id=problem.task_id,
+                reference=str(seen.reference.kind if seen else VerdictKind.INVALID),
+                usable=usable,
+                reason=reason,
+                message=seen.reference.message if seen else "",
+                context_errors=seen.context_errors if seen else (),
+                key=keys.get(problem.task_id, ""),
+            )
+        )
+    return findings
+
+
+def read_validations(path: Path) -> list[Validation]:
+    """Read findings that were written before.
+
+    Raises:
+        ProblemSetError: If the file is missing or damaged.
+    """
+    return [_from_record(record, path) for record in read_jsonl(path)]
+
+
+def _conclude(seen: Evidence) -> tuple[Usable, str]:
+    if 0 < seen.num_passed < seen.num_runs:
+        return "unstable", f"the reference passed in {seen.num_passed} of {seen.num_runs} runs"
+    if not seen.reference.passed:
+        return "no", f"the reference does not pass here: {seen.reference.message}"
+    if "deleted" in seen.accepted:
+        if seen.test_reads_solution:
+            return "solved before", "the test passes without the solution cell"
+        return "vacuous", "the test passes without the solution cell and uses nothing from it"
+    if "none" in seen.accepted:
+        return "vacuous", "the test passes although everything in the solution is None"
+    return "yes", ""
+
+
+def _from_record(record: Mapping[str, object], path: Path) -> Validation:
+    try:
+        fields = dict(record)
+        fields["context_errors"] = tuple(cast("list[int]", fields.get("context_errors", [])))
+        return Validation(**fields)  # pyright: ignore[reportArgumentType]
+    except TypeError as exc:
+        message = f"{path} is not a validation file: {exc}. Make it again with dsp-eval validate."
+        raise ProblemSetError(message) from exc
+
+
+def _end_of(problem: Problem) -> int:
+    return max((problem.cell_idx, *problem.grading_idxs)) + 1
