@@ -7,7 +7,7 @@ from jupyt5.hypotheses.fences import unwrap_code, unwrap_markdown
 from jupyt5.hypotheses.indentation import fit
 from jupyt5.hypotheses.lexer import is_foreign, scan
 
-__all__ = ["clean_hypothesis"]
+__all__ = ["clean_hypothesis", "is_foreign"]
 
 
 def clean_hypothesis(

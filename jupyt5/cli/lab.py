@@ -1,0 +1,103 @@
+"""`jupyt5 lab`: JupyterLab with the assistant, open on the demo notebook, without the internet."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from jupyt5.cli.command import Command
+from jupyt5.cli.output import note
+from jupyt5.errors import UsageError
+from jupyt5.files import write_atomic
+
+__all__ = ["COMMAND", "DEMO_NAME", "build_command"]
+
+DEMO_NAME = "jupyt5-demo.ipynb"
+
+_EXAMPLES = f"""\
+examples:
+  jupyt5 lab
+  jupyt5 lab analysis.ipynb
+  jupyt5 lab --no-browser --port=8890
+  jupyt5 lab --provider jupyt5:/models/mine
+
+Every argument that is not listed above goes to `jupyter lab`. Without a notebook or folder among
+them, a copy of the demo notebook is opened: {DEMO_NAME} in the present folder, made if it is
+not there.
+"""
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "jupyt5 lab [-h] [--provider URI] [JUPYTER ARGS]"
+    parser.add_argument("--provider", metavar="URI", help="what answers (default: jupyt5:nano)")
+
+
+def _lab(options: argparse.Namespace) -> int:
+    command = build_command(options.rest, provider=options.provider, folder=Path.cwd())
+    if os.name == "posix":
+        os.execv(command[0], command)  # signals and the terminal go to JupyterLab
+    return subprocess.run(command, check=False).returncode
+
+
+def build_command(jupyter_args: list[str], *, provider: str | None, folder: Path) -> list[str]:
+    """Return the command that starts JupyterLab, putting the demo notebook in place.
+
+    Args:
+        jupyter_args: Arguments of the user for `jupyter lab`.
+        provider: URI of the provider the assistant shall use; None leaves it to the settings.
+        folder: Where the demo notebook is copied if the user names nothing to open.
+
+    Raises:
+        UsageError: If the provider URI is malformed.
+        ProviderError: If its model is missing.
+    """
+    from importlib.util import find_spec
+
+    from jupyt5.server.offline import LAB_OFFLINE_ARGS
+
+    if find_spec("jupyterlab") is None:
+        message = "JupyterLab is not installed here: pip install jupyterlab"
+        raise UsageError(message)
+    command = [sys.executable, "-m", "jupyterlab", *LAB_OFFLINE_ARGS]
+    if provider is not None:
+        from jupyt5.providers import load_provider
+
+        load_provider(provider)  # a wrong one is told now, not at the first cell
+        command.append(f"--JuPyT5App.provider={provider}")
+    if not any(_is_opened(argument, folder) for argument in jupyter_args):
+        command.append(str(_place_demo(folder)))
+    return [*command, *jupyter_args]
+
+
+def _is_opened(argument: str, folder: Path) -> bool:
+    """Whether an argument is a notebook or folder to open, not an option or its value."""
+    is_named = argument.endswith(".ipynb") or (folder / argument).exists()
+    return is_named and not argument.startswith("-")
+
+
+def _place_demo(folder: Path) -> Path:
+    """Copy the demo notebook into a folder, unless one is there; return its path."""
+    path = folder / DEMO_NAME
+    if not path.exists():
+        source = _find_demo()
+        write_atomic(path, source.read_bytes())
+        note(f"The demo notebook is {path}")
+    return path
+
+
+def _find_demo() -> Path:
+    package = Path(__file__).parents[1]
+    packaged = package / "demo" / "demo.ipynb"  # in a wheel
+    return packaged if packaged.is_file() else package.parent / "notebooks" / "demo.ipynb"
+
+
+COMMAND = Command(
+    name="lab",
+    summary="open JupyterLab with the assistant",
+    description="Open JupyterLab with the assistant; it asks nothing of the internet.",
+    epilog=_EXAMPLES,
+    configure=_configure,
+    body=_lab,
+    takes_more=True,
+)
