@@ -16,10 +16,11 @@ SETUP = python=$$(PYTHON="$(PYTHON)" sh scripts/find_python.sh) && "$$python" sc
 ON_PATH = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
+# JupyterLab refuses to start as root unless told; in a container there is often no one else.
 lab: setup
-	@$(ON_PATH) $(BIN)/jupyt5 lab $(ARGS)
+	@$(ON_PATH) $(BIN)/jupyt5 lab $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: setup-dev
 	@$(BIN)/python scripts/run_checks.py $(CHECKS)
