@@ -138,9 +138,7 @@ class _NotebookRuns:
                 kinds.add(trial.kind)
         return {task_id: frozenset(kinds) for task_id, kinds in accepted.items()}
 
-    def _make_trials(
-        self, problem: Problem, ref_wall_s: Mapping[int, float]
-    ) -> list[_Trial]:
+    def _make_trials(self, problem: Problem, ref_wall_s: Mapping[int, float]) -> list[_Trial]:
         own_idxs = (problem.cell_idx, *problem.grading_idxs)
         spent_s = sum(ref_wall_s.get(idx, 0.0) for idx in own_idxs)
         limit_s = min(self._grader.limits.timeout_s, 2 * spent_s + _TRIAL_EXTRA_S)
@@ -201,9 +199,7 @@ class _NotebookRuns:
         replies = self._run(steps, 0)
         return judge(replies, forgive_context=forgives_context(problem)).passed
 
-    def _count_more_runs(
-        self, first: Mapping[str, Verdict], replies: Sequence[CellReply]
-    ) -> int:
+    def _count_more_runs(self, first: Mapping[str, Verdict], replies: Sequence[CellReply]) -> int:
         """Say how often to run the reference again: where chance may play, or it failed."""
         if sum(_wall_s_of(replies).values()) > _LONG_NOTEBOOK_S:
             return 0

@@ -3,21 +3,19 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from jupyt5.errors import ProblemSetError
 
-__all__ = ["append_jsonl", "read_jsonl", "repair_jsonl"]
+__all__ = ["append_jsonl", "read_jsonl", "render_jsonl", "repair_jsonl"]
 
 
 def append_jsonl(path: Path, records: Sequence[Mapping[str, object]]) -> None:
     """Add records in one write, so that a crash can only cut the last line."""
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     with path.open("ab") as stream:
-        # A lone surrogate in a sample's output is no reason to lose its verdict.
-        stream.write(text.encode("utf-8", "backslashreplace"))
+        stream.write(render_jsonl(records))
 
 
 def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
@@ -40,6 +38,14 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
     except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as exc:
         message = f"{path}, line {line_number}: {exc}. Mend or remove the line."
         raise ProblemSetError(message) from exc
+
+
+def render_jsonl(records: Iterable[Mapping[str, object]]) -> bytes:
+    """Return records as lines of JSON, in UTF-8."""
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    # A lone surrogate in a sample's output is no reason to lose its verdict; inside a JSON text
+    # its escaped form means the same.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def repair_jsonl(path: Path) -> None:

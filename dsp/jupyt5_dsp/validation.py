@@ -19,9 +19,17 @@ from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
 from jupyt5_dsp.parallel import run_parallel
 from jupyt5_dsp.problems import Problem, digest
 
-__all__ = ["Usable", "Validation", "make_key", "read_validations", "validate_notebook", "validate_set"]
+__all__ = [
+    "Usable",
+    "Validation",
+    "make_key",
+    "read_validations",
+    "validate_notebook",
+    "validate_set",
+]
 
 Usable = Literal["yes", "no", "vacuous", "unstable", "solved before"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
@@ -55,7 +63,12 @@ def make_key(grader: Grader, problem: Problem, environment: Mapping[str, object]
     """Return a digest of the problem's cells, the limits, the seed and the environment."""
     cells = grader.problem_set.cells_of(problem)
     sources = [f"{cell.kind}:{cell.source}" for cell in cells[: _end_of(problem)]]
-    about = [repr(problem), repr(grader.limits), str(grader.seed), repr(sorted(environment.items()))]
+    about = [
+        repr(problem),
+        repr(grader.limits),
+        str(grader.seed),
+        repr(sorted(environment.items())),
+    ]
     return digest([*about, *sources])
 
 

@@ -20,7 +20,7 @@ __all__ = ["SANDBOX_CHOICES", "Sandbox", "choose_sandbox"]
 
 SANDBOX_CHOICES = ("auto", "bwrap", "none")
 
-_INSIDE_PATH = Path("/tmp/jupyt5")  # noqa: S108  a private tmpfs, not the machine's /tmp
+_INSIDE_PATH = Path("/tmp/jupyt5")
 _PROBE_TIMEOUT_S = 30
 _HINT = (
     "Install it (Debian, Ubuntu: apt-get install bubblewrap), or run the code without any "
@@ -107,7 +107,7 @@ def choose_sandbox(name: str, *, hidden_paths: Sequence[Path] = ()) -> Sandbox:
 def _wall_options() -> list[str]:
     options = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    covered = sorted({Path("/tmp"), Path("/run"), Path(tempfile.gettempdir()).resolve()})  # noqa: S108
+    covered = sorted({Path("/tmp"), Path("/run"), Path(tempfile.gettempdir()).resolve()})
     for path in covered:
         if path.is_dir():
             options += ["--tmpfs", str(path)]

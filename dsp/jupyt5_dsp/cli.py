@@ -1,0 +1,162 @@
+"""``dsp-eval``: validate a problem set, run a benchmark, report on a run."""
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from jupyt5 import console
+from jupyt5.errors import UsageError
+
+__all__ = ["main"]
+
+_EXAMPLES = """examples:
+  dsp-eval validate problems/ --timeout-s 60 --out validation.jsonl
+  dsp-eval run --problems problems/ --samples gold --out runs/gold
+  dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
+  dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
+  dsp-eval report runs/nano
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``dsp-eval``; returns its exit code."""
+    args = _make_parser().parse_args(argv)
+    console.setup_logging(verbose=args.verbose)
+    body = cast("Callable[[argparse.Namespace], int]", args.body)
+    return console.run(lambda: body(args))
+
+
+def _validate(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import print_validation, validate
+
+    findings = validate(args)
+    if args.json:
+        print(json.dumps(findings, indent=2))
+    else:
+        print_validation(findings, print)
+    return console.EXIT_OK
+
+
+def _run(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import print_results, run
+
+    results = run(args)
+    if args.json:
+        print(json.dumps(results, indent=2))
+    else:
+        print_results(results, print)
+        print(f"report: {args.out / 'report.html'}")
+    return console.EXIT_OK
+
+
+def _report(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.report import write_report
+
+    print(write_report(args.run))
+    return console.EXIT_OK
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="dsp-eval", description=__doc__, epilog=_EXAMPLES, formatter_class=raw
+    )
+    parser.add_argument("--verbose", action="store_true", help="say more on stderr")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    helps = {"formatter_class": argparse.ArgumentDefaultsHelpFormatter}
+    validate = commands.add_parser("validate", help="is each problem fit to judge here?", **helps)
+    validate.set_defaults(body=_validate)
+    validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
+    validate.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=("write findings here as they come; a broken validation goes on from them"),
+    )
+    _add_execution(validate, timeout_s=60.0)
+    run = commands.add_parser("run", help="grade samples and report pass@k", **helps)
+    run.set_defaults(body=_run)
+    _add_run(run)
+    _add_execution(run, timeout_s=10.0)
+    report = commands.add_parser("report", help="make report.html of a finished run again", **helps)
+    report.set_defaults(body=_report)
+    report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    add = run.add_argument
+    add("--suite", default="dsp", help="benchmark")
+    add("--problems", type=Path, required=True, metavar="DIR", help="folder with problems.jsonl")
+    source = run.add_mutually_exclusive_group(required=True)
+    source.add_argument("--provider", metavar="URI", help="model to ask, e.g. jupyt5:nano")
+    source.add_argument("--samples", metavar="FILE|gold", help="completions, or the references")
+    add("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
+    add(
+        "-n",
+        type=_count,
+        dest="num_samples",
+        metavar="N",
+        help=("hypotheses a problem (default with --provider: 100); the most taken from --samples"),
+    )
+    add("-k", type=_ks, default=(1, 10, 100), metavar="K,K", help="budgets of pass@k")
+    add("--context", type=int, default=3, metavar="C", help="cells before that the model sees")
+    add("--following", type=int, default=1, metavar="F", help="cells after that the model sees")
+    add("--temperature", type=float, default=0.8, help="0 is greedy")
+    add("--top-p", type=float, default=0.95, help="nucleus mass")
+    add("--top-k", type=int, default=0, help="most likely tokens kept; 0 keeps all")
+    add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
+    add("--validation", type=Path, metavar="FILE", help="findings of dsp-eval validate to reuse")
+
+
+def _add_execution(parser: argparse.ArgumentParser, *, timeout_s: float) -> None:
+    add = parser.add_argument
+    add(
+        "--timeout-s",
+        type=_seconds,
+        default=timeout_s,
+        help=("wall seconds for solution and grading cells together"),
+    )
+    add("--context-timeout-s", type=_seconds, default=600.0, help="wall seconds for another cell")
+    add("--workers", type=_count, default=os.cpu_count() or 1, help="kernels at a time")
+    add("--limit", type=_count, metavar="N", help="only the first N problems")
+    add("--seed", type=int, default=0, help="of hypotheses, hash seeds and intervals")
+    add(
+        "--sandbox",
+        default="auto",
+        metavar="auto|bwrap|none",
+        help=("wall around the code; none: no protection; auto: bwrap or a refusal"),
+    )
+    add("--json", action="store_true", help="print JSON on stdout")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        message = f"{text} is not 1 or more"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        message = f"{text} is not a positive number of seconds"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def _ks(text: str) -> tuple[int, ...]:
+    try:
+        ks = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        ks = ()
+    if not ks or ks[0] < 1:
+        message = f"-k {text} is not a list of numbers from 1 up. Write e.g. -k 1,10,100."
+        raise UsageError(message)
+    return ks

@@ -1,0 +1,136 @@
+"""What the commands of ``dsp-eval`` do between reading options and printing."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from jupyt5.execution.sandbox import choose_sandbox
+from jupyt5.providers import Sampling
+from jupyt5_dsp.grader import Grader, describe_environment
+from jupyt5_dsp.plans import Limits
+from jupyt5_dsp.run import RunConfig, run_benchmark, watch_progress
+from jupyt5_dsp.samples import Generation
+from jupyt5_dsp.suites import find_suite
+from jupyt5_dsp.validation import validate_set
+
+__all__ = ["print_results", "print_validation", "run", "validate"]
+
+_DEFAULT_NUM_SAMPLES = 100
+Print = Callable[[str], None]
+
+
+def validate(args: argparse.Namespace) -> dict[str, Any]:
+    """Do ``dsp-eval validate``; returns its findings and their counts."""
+    problem_set = find_suite("dsp").load(args.problems).select(args.limit)
+    sandbox = choose_sandbox(args.sandbox, hidden_paths=[args.problems])
+    environment = describe_environment(problem_set, sandbox)
+    limits = Limits(timeout_s=args.timeout_s, context_timeout_s=args.context_timeout_s)
+    with (
+        Grader(problem_set, sandbox, limits, args.seed) as grader,
+        watch_progress("problems validated", "problem") as watch,
+    ):
+        findings = validate_set(
+            grader, environment, num_workers=args.workers, log_path=args.out, watch=watch
+        )
+    said = {problem.task_id: problem.passes_modern for problem in problem_set.problems}
+    differing = [
+        finding.task_id
+        for finding in findings
+        if said[finding.task_id] is not None
+        and said[finding.task_id] != (finding.reference == "passed")
+    ]
+    return {
+        "num_problems": len(findings),
+        "num_valid": sum(finding.valid for finding in findings),
+        "reference_counts": dict(sorted(Counter(f.reference for f in findings).items())),
+        "usable_counts": dict(sorted(Counter(f.usable for f in findings).items())),
+        "differs_from_passes_modern": differing,
+        "environment": environment,
+        "problems": [asdict(finding) for finding in findings],
+    }
+
+
+def print_validation(found: Mapping[str, Any], echo: Print) -> None:
+    """Print findings for people: every problem that is not usable, then the counts."""
+    problems: Sequence[Mapping[str, Any]] = found["problems"]
+    for problem in problems:
+        usable = problem["usable"]
+        reason = f"  {problem['reason']}" if problem["reason"] else ""
+        echo(
+            f"{problem['task_id']:<12} reference {problem['reference']:<8} usable {usable}{reason}"
+        )
+    echo("")
+    echo(f"problems: {found['num_problems']}, usable: {found['num_valid']}")
+    groups = {
+        "gold failing": [p for p in problems if p["usable"] == "no"],
+        "test vacuous": [p for p in problems if p["usable"] == "vacuous"],
+        "solved before": [p for p in problems if p["usable"] == "solved before"],
+        "unstable": [p for p in problems if p["usable"] == "unstable"],
+        "passed though a context cell raised": [
+            p for p in problems if p["reference"] == "passed" and p["context_errors"]
+        ],
+    }
+    for label, members in groups.items():
+        ids = ", ".join(member["task_id"] for member in members)
+        echo(f"{label}: {len(members)}" + (f" ({ids})" if members else ""))
+    differing = found["differs_from_passes_modern"]
+    echo(
+        f"reference differs from passes_modern: {len(differing)}"
+        + (f" ({', '.join(differing)})" if differing else "")
+    )
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Do ``dsp-eval run``; returns what ``results.json`` holds."""
+    suite = find_suite(args.suite)
+    sampling = Sampling(
+        temperature=args.temperature,
+        top_p=args.top_p,
+        top_k=args.top_k,
+        max_tokens=args.max_tokens,
+    )
+    problem_set = suite.load(args.problems).select(args.limit)
+    sandbox = choose_sandbox(args.sandbox, hidden_paths=[args.problems])
+    config = RunConfig(
+        out_path=args.out,
+        ks=args.k,
+        limits=Limits(timeout_s=args.timeout_s, context_timeout_s=args.context_timeout_s),
+        generation=Generation(
+            num_samples=args.num_samples or _DEFAULT_NUM_SAMPLES,
+            num_context_cells=args.context,
+            num_following_cells=args.following,
+            sampling=sampling,
+            seed=args.seed,
+        ),
+        seed=args.seed,
+        num_workers=args.workers,
+        provider_uri=args.provider,
+        samples=args.samples,
+        max_samples=args.num_samples,
+        validation_path=args.validation,
+    )
+    return run_benchmark(suite, problem_set, sandbox, config)
+
+
+def print_results(results: Mapping[str, Any], echo: Print) -> None:
+    """Print pass@k and counts for people."""
+    echo(f"{results['suite_version']}  {results['provider']}")
+    echo(
+        f"valid problems: {results['num_valid']}/{results['num_problems']}, "
+        f"distinct tests: {results['num_distinct']}, left out (no samples): "
+        f"{results['num_left_out']}, samples: {results['num_samples']}"
+    )
+    for scope, by_k in results["pass_at_k"].items():
+        for k, value in by_k.items():
+            interval = results["ci95"][scope].get(k)
+            band = f"  [{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
+            echo(f"pass@{k:<4} over {scope:<10} {value:.4f}{band}")
+    for scope, by_k in results["blocked_k"].items():
+        for k, blocked in by_k.items():
+            named = f": {', '.join(blocked['task_ids'][:3])}" if blocked["task_ids"] else ""
+            echo(f"pass@{k:<4} over {scope:<10} not reported, {blocked['reason']}{named}")
+    for name in ("verdict_counts", "passed_with_flag"):
+        counts = ", ".join(f"{kind} {count}" for kind, count in results[name].items())
+        echo(f"{name.replace('_', ' ')}: {counts or 'none'}")
