@@ -247,7 +247,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 def _find_source_span(text: str, cell_idx: int, label: str) -> tuple[int, int]:
     start = 1 if text.startswith("\ufeff") else 0
     members = dict(_iter_members(text, _skip_space(text, start)))
-    cell_spans = list(_iter_items(text, members["cells"][0])) if "cells" in members else []
+    list_start = members["cells"][0] if "cells" in members else 0
+    cell_spans = list(_iter_items(text, list_start)) if text[list_start] == "[" else []
     if not 0 <= cell_idx < len(cell_spans):
         message = f"{label} has no cell {cell_idx}: it has {len(cell_spans)}, counted from 0."
         raise NotebookError(message)
