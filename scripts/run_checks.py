@@ -22,7 +22,9 @@ BIN = ROOT / ".venv" / "bin"
 UI = ROOT / "labextension"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # The line in which a test runner counts its tests: pytest's last line, jest's "Tests: ...".
-CLOSING_LINE = re.compile(r"^=+ .*\b(passed|failed|error|no tests ran)\b.* =+$|^Tests:\s")
+CLOSING_LINE = re.compile(
+    r"^=+ .*\b(passed|failed|error|skipped|deselected|no tests ran)\b.* =+$|^Tests:\s"
+)
 ANSI_CODE = re.compile(r"\x1b\[[0-9;]*m")
 KINDS = ("slow", "kernel", "browser", "gpu", "network")
 
