@@ -35,6 +35,8 @@ from jupyt5_corpus.workers import run_jobs, should_stop
 
 __all__ = ["build_corpus"]
 
+_STATE_NAME = "build.json"
+
 logger = logging.getLogger(__name__)
 
 
@@ -85,15 +87,17 @@ def build_corpus(
         logger.info("%s already holds the corpus of this input; nothing to do.", out)
         return finished
     layout = Layout(out.with_name(f"{out.name}.partial"))
-    _begin(layout, identity)
+    _check_unclaimed(layout, identity)
     try:
+        _begin(layout, identity)
         if read_manifest(layout.folder) is None:
             steps = recipe.row_steps(holdouts)
             _read_all(layout, units, steps, num_workers)
             plan = make_plan(layout, range(len(units)))
             _write_all(layout, plan, len(units), num_workers)
             manifest = _make_manifest(layout, identity, plan, len(units))
-            write_atomic(layout.folder / MANIFEST_NAME, render(manifest))
+            with layout.whole(layout.folder / MANIFEST_NAME) as manifest_path:
+                manifest_path.write_bytes(render(manifest))
         return _finish(layout, out)
     except BaseException:
         _tidy_after_failure(layout)
@@ -128,25 +132,29 @@ def _find_finished(out: Path, identity: Mapping[str, object]) -> Mapping[str, ob
     return manifest
 
 
+def _check_unclaimed(layout: Layout, identity: Mapping[str, object]) -> None:
+    """Refuse a partial folder that is not the stopped build of this very corpus."""
+    folder = layout.folder
+    if not folder.is_file() and not any(map(_is_foreign, folder.rglob("*"))):
+        return
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    known: Mapping[str, object] | None = identity_of(manifest) if manifest else None
+    if known is None and _state_path(layout).is_file():
+        known = cast("Mapping[str, object]", orjson.loads(_state_path(layout).read_bytes()))
+    if known is None or _differs(known, identity):
+        message = (
+            f"{folder} is not the stopped build of this corpus: other input, other options "
+            "or another version. Remove it or choose another --out."
+        )
+        raise UsageError(message)
+    logger.info("Going on with the build in %s.", folder)
+
+
 def _begin(layout: Layout, identity: Mapping[str, object]) -> None:
-    """Make the work folder, or find that it belongs to a stopped build of the same corpus."""
-    folder, state_path = layout.folder, layout.work / "build.json"
-    if folder.exists() and any(folder.iterdir()):
-        manifest = read_manifest(folder)
-        known: Mapping[str, object] | None = identity_of(manifest) if manifest else None
-        if known is None and state_path.is_file():
-            known = cast("Mapping[str, object]", orjson.loads(state_path.read_bytes()))
-        if known is None or _differs(known, identity):
-            message = (
-                f"{folder} is not the stopped build of this corpus: other input, other options "
-                "or another version. Remove it or choose another --out."
-            )
-            raise UsageError(message)
-        logger.info("Going on with the build in %s.", folder)
     for needed in (layout.work, layout.folder / "data", layout.folder / "removed"):
         needed.mkdir(parents=True, exist_ok=True)
-    if not state_path.is_file():
-        write_atomic(state_path, render(identity))
+    if not _state_path(layout).is_file():
+        write_atomic(_state_path(layout), render(identity))
 
 
 def _read_all(
@@ -213,6 +221,15 @@ def _tidy_after_failure(layout: Layout) -> None:
         logger.info("Finished units are kept in %s; run the command again.", layout.folder)
     elif read_manifest(layout.folder) is None:
         shutil.rmtree(layout.folder, ignore_errors=True)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Tell whether a path cannot come from a build that was killed while it began."""
+    return not path.is_dir() and not path.name.startswith(f".{_STATE_NAME}")
+
+
+def _state_path(layout: Layout) -> Path:
+    return layout.work / _STATE_NAME
 
 
 def _differs(one: Mapping[str, object], other: Mapping[str, object]) -> bool:

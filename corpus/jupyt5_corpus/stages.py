@@ -55,6 +55,16 @@ class Layout:
         """Finished list of removals."""
         return self.folder / "removed" / f"part-{unit_idx:05d}.jsonl.zst"
 
+    @contextmanager
+    def whole(self, path: Path) -> Generator[Path]:
+        """Yield a name in the work folder; the file gets its own when the block succeeds.
+
+        So nothing unfinished ever lies in the folders that become the corpus.
+        """
+        temporary_path = self.work / f"{path.name}.tmp"
+        yield temporary_path
+        temporary_path.replace(path)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPlan:
@@ -81,7 +91,7 @@ def read_unit(
     """
     removals: list[Removal] = []
     num_rows = 0
-    with _whole(layout, layout.rows(unit_idx)) as rows_path, RowWriter(rows_path) as writer:
+    with layout.whole(layout.rows(unit_idx)) as rows_path, RowWriter(rows_path) as writer:
         for item in apply_steps(_parsed(unit), steps):
             if should_stop():
                 raise KeyboardInterrupt
@@ -97,7 +107,7 @@ def read_unit(
 
 def write_unit(layout: Layout, unit_idx: int, plan: UnitPlan) -> None:
     """Write one unit's shard and its list of removals."""
-    with _whole(layout, layout.shard(unit_idx)) as shard_path:
+    with layout.whole(layout.shard(unit_idx)) as shard_path:
         totals = write_selected(
             layout.rows(unit_idx),
             shard_path,
@@ -107,7 +117,7 @@ def write_unit(layout: Layout, unit_idx: int, plan: UnitPlan) -> None:
         )
     removals = list(read_removals(layout.early_removals(unit_idx)))
     removals += [plan.removals[row_idx] for row_idx in sorted(plan.removals)]
-    with _whole(layout, layout.removed(unit_idx)) as removed_path:
+    with layout.whole(layout.removed(unit_idx)) as removed_path:
         removed_path.write_bytes(_pack(removals))
     result = {
         "sha256": sha256_file(layout.shard(unit_idx)),
@@ -136,14 +146,6 @@ def _parsed(unit: Unit) -> Iterator[Row | Removal]:
     for raw_file in iter_files(unit):
         repository = repositories.get(raw_file.location.repo.lower(), unknown)
         yield parse(raw_file, repository, blob_sha=blobs.get(raw_file.name))
-
-
-@contextmanager
-def _whole(layout: Layout, path: Path) -> Generator[Path]:
-    """Yield a name in the work folder; the file gets its own name when the block succeeds."""
-    temporary_path = layout.work / f"{path.name}.tmp"
-    yield temporary_path
-    temporary_path.replace(path)
 
 
 def _pack(removals: Sequence[Removal]) -> bytes:

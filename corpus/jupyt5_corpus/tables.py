@@ -76,9 +76,10 @@ class RowWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exc_info: object) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
         try:
-            self._flush()
+            if exc_type is None:
+                self._flush()
         finally:
             self._writer.close()
 

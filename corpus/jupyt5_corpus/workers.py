@@ -8,9 +8,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from typing import TypeVar
@@ -57,7 +58,9 @@ def run_jobs(work: Callable[[Job], None], jobs: Sequence[Job], num_workers: int)
         min(num_workers, len(jobs)), context, initializer=_start, initargs=(stop_event,)
     ) as executor:
         try:
-            futures: dict[Future[None], Job] = {executor.submit(work, job): job for job in jobs}
+            futures: dict[Future[None], Job] = {}
+            with _interrupt_held():
+                futures.update((executor.submit(work, job), job) for job in jobs)
             for future in as_completed(futures):
                 future.result()
                 yield futures[future]
@@ -69,14 +72,29 @@ def run_jobs(work: Callable[[Job], None], jobs: Sequence[Job], num_workers: int)
             raise CorpusError(message) from exc
         except BaseException:
             stop_event.set()
-            executor.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(cancel_futures=True)
             raise
+
+
+@contextmanager
+def _interrupt_held() -> Generator[None]:
+    """Hold Ctrl-C back while workers are started: they inherit that, this process gets it later.
+
+    Ctrl-C reaches the whole group of processes, but only the main one acts on it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _start(stop_event: Event) -> None:
     global _stop_event
     _stop_event = stop_event
-    # Ctrl-C reaches the whole group of processes; only the main one acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
