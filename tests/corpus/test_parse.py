@@ -56,6 +56,12 @@ def test_damaged_json_is_removed_with_the_reader_s_reason():
     assert removal.blob_sha is not None
 
 
+def test_a_number_no_format_ever_had_is_removed():
+    removal = parse(raw(b'{"nbformat": 99999999999}'), REPOSITORY, blob_sha=None)
+    assert isinstance(removal, Removal)
+    assert (removal.reason, removal.detail) == ("invalid_notebook", "nbformat is 99999999999")
+
+
 def test_an_unreadable_file_keeps_its_own_reason():
     removal = parse(raw(None, problem=("too_large", "9 bytes")), REPOSITORY, blob_sha=None)
     assert isinstance(removal, Removal)

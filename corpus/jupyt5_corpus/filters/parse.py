@@ -11,6 +11,7 @@ __all__ = ["STEP", "parse"]
 
 STEP = "parse"
 _MAX_DETAIL_CHARS = 300
+_MAX_NBFORMAT = 99
 
 
 def parse(raw_file: RawFile, repository: Repository, *, blob_sha: str | None) -> Row | Removal:
@@ -33,6 +34,8 @@ def parse(raw_file: RawFile, repository: Repository, *, blob_sha: str | None) ->
             notebook = read_notebook(raw_file.data, name=location.path)
         except NotebookError as exc:
             detail = str(exc)
+        if notebook is not None and notebook.nbformat > _MAX_NBFORMAT:
+            detail, notebook = f"nbformat is {notebook.nbformat}", None
     if notebook is None:
         return Removal(
             repo=location.repo,
