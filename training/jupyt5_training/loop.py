@@ -118,7 +118,8 @@ def validate(job: Job) -> dict[str, float]:
     with torch.no_grad():
         for positions, is_code in _validation_batches(job):
             batch = _make_batch(job.validation_maker, positions, job, epoch=_EVAL_EPOCH)
-            loss = batch_loss(job.model, batch, job.tokenizer.special.pad).item()
+            with _autocast(job):
+                loss = batch_loss(job.model, batch, job.tokenizer.special.pad).item()
             for name in ("validation", "validation_code") if is_code else ("validation",):
                 sums[name][0] += loss * batch.num_target
                 sums[name][1] += batch.num_target
@@ -135,7 +136,8 @@ def _do_step(
     for group in job.optimizer.param_groups:
         group["lr"] = rate
     job.optimizer.zero_grad(set_to_none=True)
-    loss = batch_loss(job.model, batch, job.tokenizer.special.pad)
+    with _autocast(job):
+        loss = batch_loss(job.model, batch, job.tokenizer.special.pad)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(
         job.model.parameters(), job.recipe.optimizer.max_grad_norm
@@ -247,6 +249,12 @@ def _save(job: Job, progress: Progress, result: dict[str, float]) -> None:
     save_training(job.out, job.model, job.optimizer, job.tokenizer, meta, progress)
     prune(job.out, job.recipe.keep_checkpoints)
     draw_loss_curve(job.out, title=f"{job.recipe.name}: cell infilling")
+
+
+def _autocast(job: Job) -> torch.autocast:
+    return torch.autocast(
+        job.device.type, dtype=torch.bfloat16, enabled=job.recipe.precision == "bfloat16"
+    )
 
 
 class _StepBar:

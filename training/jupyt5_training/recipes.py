@@ -60,6 +60,8 @@ class Recipe:
         keep_checkpoints: Newest checkpoints kept.
         seed: Of weights, order, cuts and dropout.
         num_threads: CPU threads; 0 leaves torch's own choice.
+        precision: ``float32``, or ``bfloat16`` for matrix products (weights stay float32); the
+            latter pays on GPUs and on CPUs with AMX, and is far slower on other CPUs.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Recipe:
     keep_checkpoints: int = 2
     seed: int = 0
     num_threads: int = 0
+    precision: str = "float32"
 
 
 def debug() -> Recipe:

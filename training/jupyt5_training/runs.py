@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jupyt5.errors import TrainingError
+from jupyt5.errors import TrainingError, UsageError
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5.model.seq2seq import build_model
@@ -94,7 +94,7 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
     info = read_data_info(data)
     tokenizer = load_data_tokenizer(data)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=tokenizer.vocab_size))
-    _check_lengths(recipe)
+    _check_recipe(recipe)
     makers = {
         split: ExampleMaker(load_arrays(data, split), tokenizer, recipe.examples)
         for split in ("train", "validation")
@@ -125,7 +125,10 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
     )
 
 
-def _check_lengths(recipe: Recipe) -> None:
+def _check_recipe(recipe: Recipe) -> None:
+    if recipe.precision not in {"float32", "bfloat16"}:
+        message = f"precision = {recipe.precision!r} is unknown. Use float32 or bfloat16."
+        raise UsageError(message)
     formatter = recipe.examples.formatter
     longest = max(formatter.source_budget_tokens, formatter.max_target_tokens)
     if longest > recipe.model.max_positions:
