@@ -41,14 +41,17 @@ def clean_hypothesis(
         return _trim(unwrap_markdown(raw), suffix)
     if is_foreign(prefix or raw):
         return _trim(unwrap_code(raw), suffix)
-    answer = raw
-    if scan(prefix).ends_in != "string" or _is_wrapped(raw):
-        answer = unwrap_code(raw)
+    answer = unwrap_code(raw)
+    was_fenced = answer != raw
+    if was_fenced and scan(prefix).ends_in == "string" and not _is_wrapped(raw):
+        # In a string that the reader is writing, fences may be text: unless all is said again.
+        was_fenced = drop_prefix_echo(answer, prefix, was_fenced=True).text != answer
+        answer = answer if was_fenced else raw
     answer = drop_following_echo(answer, following)
-    rest = drop_prefix_echo(answer, prefix, suffix)
+    rest = drop_prefix_echo(answer, prefix, suffix, was_fenced=was_fenced)
     # Who repeats what comes before the cursor gives the whole cell, what comes after it too.
-    answer = drop_suffix_echo(rest, prefix, suffix, is_whole_cell=rest != answer)
-    return _trim(fit(answer, prefix, suffix), suffix)
+    left = drop_suffix_echo(rest.text, prefix, suffix, is_whole_cell=rest.text != answer)
+    return _trim(left if rest.is_exact else fit(left, prefix, suffix), suffix)
 
 
 def _is_wrapped(raw: str) -> bool:

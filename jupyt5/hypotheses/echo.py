@@ -6,6 +6,7 @@ a half-written line begun again, a header, an import, a comment, the reader's ow
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jupyt5.hypotheses.lexer import scan
 
@@ -21,34 +22,53 @@ _MIN_TEST_CHARS = len("assert x")
 _MAX_OVERLAPS = 8
 
 
-def drop_prefix_echo(answer: str, prefix: str, suffix: str = "") -> str:
+class Rest(NamedTuple):
+    """What is left of an answer; exact if it goes on at the cursor, character for character."""
+
+    text: str
+    is_exact: bool = False
+
+
+def drop_prefix_echo(
+    answer: str, prefix: str, suffix: str = "", *, was_fenced: bool = False
+) -> Rest:
     """Drop from the start of an answer what the target says before the cursor.
 
-    What follows a repeated whole line begins with that line's newline, unless the cursor
-    stands on a new line already.
+    A fenced answer is a block of its own: if it repeats the whole prefix, it is the whole cell.
     """
     begun = answer.lstrip()
-    if not begun or not prefix.strip():
-        return answer
     lines = prefix.split("\n")
+    if not begun or not prefix.strip():
+        return Rest(answer)
     if lines[-1].strip() and answer.startswith("\n"):
-        return answer  # it goes on below the cursor's line, so it did not begin again
+        return Rest(answer)  # it goes on below the cursor's line, so it did not begin again
     first = begun.split("\n", 1)[0].rstrip()
     for line_idx, line in enumerate(lines):
         if not line.strip() or not _may_begin(line.strip(), first, line_idx == len(lines) - 1):
             continue
-        tail = "\n".join(lines[line_idx:]).strip()
-        if not begun.startswith(tail):
+        tail = "\n".join(lines[line_idx:]).lstrip()
+        rest = _split_off(begun, tail, is_new_line=not lines[-1].strip())
+        if rest is None:
             continue
-        rest = begun[len(tail) :]
-        is_whole_line = not lines[-1].strip() or not rest or rest.startswith("\n")
-        if is_whole_line and (rest == "" or rest.startswith("\n")):
-            covers_prefix = tail == prefix.strip() and tail.count("\n") > 0
-            if covers_prefix or any(map(_POINTLESS_TWICE.match, tail.split("\n"))):
-                return rest.removeprefix("\n") if not lines[-1].strip() else rest
-        elif not is_whole_line and _is_begun_again(answer, rest, prefix, suffix, tail):
+        if not lines[-1].strip() or rest.text.startswith("\n") or not rest.text:
+            covers_prefix = tail.strip() == prefix.strip()
+            is_whole_cell = covers_prefix and (was_fenced or "\n" in tail.strip())
+            if is_whole_cell or any(map(_POINTLESS_TWICE.match, tail.split("\n"))):
+                return rest
+        elif _is_begun_again(answer, rest.text, prefix, suffix, tail):
             return rest
-    return _drop_header_echo(begun, lines) or answer
+    return Rest(_drop_header_echo(begun, lines) or answer)
+
+
+def _split_off(begun: str, tail: str, *, is_new_line: bool) -> Rest | None:
+    """Return what follows the repeated text, or None if it is not repeated."""
+    if begun.startswith(tail):
+        return Rest(begun[len(tail) :], is_exact=True)
+    bare = tail.rstrip()
+    rest = begun[len(bare) :]
+    if not begun.startswith(bare) or not (rest == "" or rest.startswith("\n")):
+        return None
+    return Rest(rest.removeprefix("\n") if is_new_line else rest)
 
 
 def _may_begin(line: str, first: str, is_last: bool) -> bool:

@@ -6,7 +6,7 @@ refuse the indents. A chat model answers with a block of its own, which is moved
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyt5.hypotheses.fences import looks_like_code
 from jupyt5.hypotheses.lexer import Line, Scan, scan
@@ -15,10 +15,15 @@ __all__ = ["fit"]
 
 _DEFAULT_UNIT = "    "
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
-_NEW_STATEMENT = re.compile(
-    r"(?:(?:from|import|def|class|return|raise|assert|with|for|while|if|try|async)\b.*"
-    r"|[@#].*|[\w.\[\], ]+ [-+*/|&%@]?= .*|print\(.*)"
+_KEYWORD_START = re.compile(
+    r"(?:(?:from|import|def|class|return|raise|assert|while|try|with|async)\b|@"
+    r"|(?:for|if)\b[^\n]*:[ \t]*(?:\#[^\n]*)?$).*"
 )
+_NEW_STATEMENT = re.compile(
+    rf"{_KEYWORD_START.pattern}|[\w.\[\], ]+ [-+*/|&%@]?= .*|[A-Za-z_][\w.]*\(.*|\#.*"
+)
+# Words that may follow a finished expression on its line.
+_GOES_ON = re.compile(r"(?:if|else|for|in|is|not|and|or|as)\b|[^\W\d]\w*[\"']")
 _LEAVES = re.compile(r"\s*(?:return|raise|break|continue)\b")
 _RETURNS = re.compile(r"\s*(?:return|yield)\b")
 
@@ -61,8 +66,12 @@ def _wants_newline(answer: str, before: Scan) -> bool:
     statements = [line for line in before.lines if line.kind in ("code", "magic")]
     if statements and statements[-1].opens_block:
         return not is_spaced
-    is_complete = last[-1] in ")]}\"'" or last[-1].isdigit()
-    return is_complete and is_statement and " else " not in first
+    if last[-1] in ")]}\"'":
+        is_glued = first.lstrip()[0].isidentifier() and _GOES_ON.match(first.lstrip()) is None
+        return is_glued and not is_spaced
+    if last[-1].isdigit():
+        return is_statement and _GOES_ON.match(first) is None
+    return last[-1].isidentifier() and _KEYWORD_START.fullmatch(first) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ class _Place:
         typed: How much of that indent stands there already.
         unit: The cell's indent unit, or None where the cell shows none.
         line_idx: Index of the line on which it begins.
+        levels: The indents at which a statement may stand there, the outermost first.
     """
 
     before: str
@@ -82,6 +92,7 @@ class _Place:
     typed: str
     unit: str | None
     line_idx: int
+    levels: tuple[str, ...]
 
 
 def _find_place(answer: str, before_text: str, before: Scan, suffix_unit: str | None) -> _Place:
@@ -111,7 +122,8 @@ def _find_place(answer: str, before_text: str, before: Scan, suffix_unit: str | 
         wishes = (typed, typed + own_indent) if typed else (own_indent, typed)
         default = default if header is not None and default.startswith(typed) else typed
     target = next((wish for wish in wishes if admits(wish)), default)
-    return _Place(before_text, target, typed, unit, len(before.lines) - 1 + has_newline)
+    line_idx = len(before.lines) - 1 + has_newline
+    return _Place(before_text, target, typed, unit, line_idx, levels)
 
 
 def _choose(answer: str, place: _Place) -> str:
@@ -145,6 +157,9 @@ def _iter_placements(answer: str, place: _Place) -> Iterator[str]:
     absolute = _move(lines, base, place, unit, is_relative=False)
     dedented = "\n".join(line.text.removeprefix(base) for line in lines)
     yield from (absolute, relative) if _count_bad(dedented, 0, True) else (relative, absolute)
+    for level in place.levels:  # a `return` at column 0 shows that the block belongs deeper
+        if level.startswith(place.typed) and level != place.target:
+            yield _move(lines, base, replace(place, target=level), unit, is_relative=True)
 
 
 def _move(

@@ -77,6 +77,21 @@ A2_ROWS = {
     "header with comment": ("def f():  # one", "return 1", "\n    return 1"),
     "header over two lines": ("def f(a,\n      b):", "return a", "\n    return a"),
     "finished statement": ("x = [1]", "y = 2", "\ny = 2"),
+    "finished call": ('print("a")', 'print.__call__("b")', '\nprint.__call__("b")'),
+    "finished docstring": (
+        'def f():\n    """One."""',
+        "    x = 1\n    return x",
+        "\n    x = 1\n    return x",
+    ),
+    "finished expression goes on": ("x = (1)", " if True else 2", " if True else 2"),
+    "import after a name": ("x = max", "import os", "\nimport os"),
+    "name goes on": ("x = ma", "x", "x"),
+    "return at column 0": (
+        'def f():\n    """One."""\n',
+        "x = 1\nreturn x",
+        "    x = 1\n    return x",
+    ),
+    "quote is open": ('x = "', 'y = 2"', 'y = 2"'),
     "body on the header's line": ("if True:", " x = 1", " x = 1"),
     "two-space cell": (
         "def g():\n  return 1\ndef f():",
@@ -139,6 +154,14 @@ A3_ROWS = {
     "5 honest repeat": ("x = 1\n", "", "x = 1 + x", "x = 1 + x"),
     "5 honest second step": ("x = 1\nx += 1\n", "", "x += 1", "x += 1"),
     "5 honest nested call": ("f = max; f(", "", "f(1, 2), 3)", "f(1, 2), 3)"),
+    "comment begun again": ("# count the ro", "", "# count the rows\nn = 3", "ws\nn = 3"),
+    "fenced whole cell": ("x = max(1, 2)\n", "", "```\nx = max(1, 2)\ny = x\n```", "y = x"),
+    "fenced whole cell, in a docstring": (
+        'def f():\n    """One\n    ',
+        "",
+        'Sure:\n```python\ndef f():\n    """One\n    two."""\n```',
+        'two."""',
+    ),
     "comment": ("# count\n", "", "# count\nn = 3", "n = 3"),
     "comment, cursor on it": ("# count", "", "# count\nn = 3", "\nn = 3"),
     "whole cell": (
