@@ -248,7 +248,7 @@ def _share_budget(
     starved = False
     for position, part in enumerate(parts):
         room = granted[position] + left
-        start, end = _cut(part, room - part.overhead) if room > part.overhead else (0, 0)
+        start, end = _cut(part, max(0, room - part.overhead))
         is_whole = end - start == part.end - part.start
         # A farther context cell never gets in where a nearer one was cut.
         if part.key[0] == "context" and starved and not part.share:
@@ -263,15 +263,16 @@ def _share_budget(
 
 
 def _cut(part: _Part, room: int) -> tuple[int, int]:
-    """Cut a part to ``room`` tokens at a line end, or inside a line that alone is too long."""
+    """Cut a part to ``room`` tokens at a line end; only a sure part is ever cut inside a line."""
     start, end = part.start, part.end
     if end - start <= room:
         return start, end
+    inside = room if part.share else 0
     if part.keep_tail:
         cuts = [int(cut) for cut in part.line_ends if start < cut < end and end - cut <= room]
-        return (cuts[0] if cuts else end - room), end
+        return (cuts[0] if cuts else end - inside), end
     cuts = [int(cut) for cut in part.line_ends if start < cut < end and cut - start <= room]
-    return start, (cuts[-1] if cuts else start + room)
+    return start, (cuts[-1] if cuts else start + inside)
 
 
 def _lay_out(

@@ -121,6 +121,24 @@ class Tokenizer:
         """Describe a tokenised cell to ``jupyt5.infilling``."""
         return CellView(kind, self.find_line_ends(ids), blank=blank)
 
+    def target_view(
+        self, kind: str, prefix_ids: Sequence[int], suffix_ids: Sequence[int]
+    ) -> CellView:
+        """Describe a target to fill: prefix and suffix, tokenised apart, with the slot between."""
+        prefix_ends = self.find_line_ends(prefix_ids)
+        suffix_ends = [len(prefix_ids) + end for end in self.find_line_ends(suffix_ids)]
+        return CellView(
+            kind,
+            [*prefix_ends, *suffix_ends],
+            prefix_lines=len(prefix_ends),
+            suffix_lines=len(suffix_ends),
+        )
+
+    @cached_property
+    def unk_id(self) -> int:
+        """Id of ``<unk>``, which byte-level text never needs."""
+        return self._id("<unk>")
+
     @cached_property
     def _opens_line(self) -> npt.NDArray[np.bool_]:
         return np.array([token.startswith(_NEWLINES) for token in self.tokens], dtype=np.bool_)

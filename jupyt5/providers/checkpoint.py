@@ -1,0 +1,193 @@
+"""``jupyt5:`` providers: a checkpoint folder, decoded by the runtime its weights are for."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jupyt5.errors import CheckpointError, ProviderError
+from jupyt5.infilling import plan_example, render_ids, split_prefix
+from jupyt5.model.checkpoint import (
+    TOKENIZER_NAME,
+    CheckpointMeta,
+    FormatterSettings,
+    detect_runtime,
+    read_meta,
+)
+from jupyt5.model.decoding import DecodeRequest, Engine
+from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.tokenizer import Tokenizer
+
+__all__ = ["CheckpointProvider", "load_checkpoint_provider", "render_request"]
+
+_REPLACEMENT = "\ufffd"
+
+
+class CheckpointProvider:
+    """Plans a request, decodes it and turns ids back into text."""
+
+    def __init__(
+        self, uri: str, tokenizer: Tokenizer, meta: CheckpointMeta, engine: Engine
+    ) -> None:
+        self.uri = uri
+        self.meta = meta
+        self._tokenizer = tokenizer
+        self._engine = engine
+
+    def generate(
+        self,
+        request: FillRequest,
+        n: int,
+        sampling: Sampling,
+        seed: int,
+        cancel: threading.Event,
+    ) -> Iterator[Chunk]:
+        """Stream hypotheses; see ``Provider.generate``. Greedy decoding gives just one."""
+        source_ids, forced_ids = render_request(request, self._tokenizer, self.meta.formatter)
+        room = self.meta.formatter.max_target_tokens - len(forced_ids)
+        decode = DecodeRequest(
+            source_ids=source_ids,
+            forced_ids=forced_ids,
+            n=n,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=max(1, min(sampling.max_tokens, room)),
+            seed=seed,
+        )
+        texts: dict[int, _GrowingText] = {}
+        try:
+            for step in self._engine.decode(decode, cancel):
+                text = texts.setdefault(
+                    step.hypothesis_idx, _GrowingText(self._tokenizer, forced_ids)
+                )
+                delta = text.add(step.token_id, step.log_prob, finished=step.finished)
+                mean = text.mean_logprob if step.finished else None
+                yield Chunk(step.hypothesis_idx, delta, step.finished, mean)
+        except CheckpointError as exc:
+            raise ProviderError(str(exc)) from exc
+
+
+def load_checkpoint_provider(folder: Path, *, uri: str) -> CheckpointProvider:
+    """Load a checkpoint folder as a provider.
+
+    Raises:
+        ProviderError: If it is missing, damaged, or needs torch and torch is not installed.
+    """
+    try:
+        meta = read_meta(folder)
+        tokenizer = Tokenizer.load(folder / TOKENIZER_NAME)
+        engine = _load_engine(folder, tokenizer)
+    except CheckpointError as exc:
+        raise ProviderError(str(exc)) from exc
+    return CheckpointProvider(uri, tokenizer, meta, engine)
+
+
+def render_request(
+    request: FillRequest, tokenizer: Tokenizer, settings: FormatterSettings
+) -> tuple[list[int], list[int]]:
+    """Return (source ids, ids the target must begin with) of a request.
+
+    The same plan as in training: whole lines before the cursor stand in the source, the open
+    line is forced upon the decoder.
+    """
+    whole_lines, open_line = split_prefix(request.prefix)
+    target = request.target_idx
+    # Blank cells are skipped by the plan, so the window must be found among the others.
+    sources = {
+        idx: request.cells[idx].source for idx in _window(request) if idx != target
+    }
+    ids = {idx: tokenizer.encode(source) for idx, source in sources.items()}
+    prefix_ids = tokenizer.encode(whole_lines)
+    suffix_ids = tokenizer.encode(request.suffix)
+    ids[target] = prefix_ids + suffix_ids
+    kinds = {idx: request.cells[idx].kind for idx in ids}
+    order = sorted(ids)
+    views = [
+        tokenizer.view(kinds[idx], ids[idx], blank=not sources.get(idx, "").strip())
+        for idx in order
+    ]
+    views[order.index(target)] = tokenizer.target_view(kinds[target], prefix_ids, suffix_ids)
+    plan = plan_example(
+        views,
+        order.index(target),
+        num_context_cells=request.num_context_cells,
+        num_following_cells=request.num_following_cells,
+        source_budget_tokens=settings.source_budget_tokens,
+        skip_blank=request.skip_blank,
+    )
+    local = range(len(order))
+    source_ids = render_ids(
+        plan,
+        {position: ids[order[position]] for position in local},
+        {position: kinds[order[position]] for position in local},
+        tokenizer.special,
+    )
+    return source_ids, tokenizer.encode(open_line)
+
+
+def _window(request: FillRequest) -> list[int]:
+    """Indices of the cells that the plan can reach, so that no other cell is tokenised."""
+
+    def take(order: range, count: int) -> list[int]:
+        found: list[int] = []
+        for idx in order:
+            if len(found) == count:
+                break
+            cell = request.cells[idx]
+            if not request.skip_blank or (cell.kind != "raw" and cell.source.strip()):
+                found.append(idx)
+        return found
+
+    before = take(range(request.target_idx - 1, -1, -1), request.num_context_cells)
+    after = take(
+        range(request.target_idx + 1, len(request.cells)), request.num_following_cells
+    )
+    return [*before, request.target_idx, *after]
+
+
+def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
+    if detect_runtime(folder) == "ctranslate2":
+        from jupyt5.model.ct2_engine import Ct2Engine
+
+        return Ct2Engine(folder, tokenizer)
+    try:
+        from jupyt5.model.torch_engine import TorchEngine
+    except ImportError as exc:
+        message = (
+            f"{folder} holds torch weights and torch is not installed. Install it with "
+            "pip install 'jupyt5[train]', or export the folder: jupyt5 export FOLDER "
+            "--to ctranslate2 --out DIR"
+        )
+        raise ProviderError(message) from exc
+    return TorchEngine(folder, tokenizer)
+
+
+class _GrowingText:
+    """Decodes one hypothesis as it grows: a character is shown once all its bytes are there."""
+
+    def __init__(self, tokenizer: Tokenizer, forced_ids: Sequence[int]) -> None:
+        self._tokenizer = tokenizer
+        # Decoding starts from the forced ids, so that a character split between them and the
+        # first generated id is whole; their own text is not repeated.
+        self._ids = list(forced_ids)
+        self._shown = len(tokenizer.decode(self._ids))
+        self._log_prob = 0.0
+        self._num_steps = 0
+
+    @property
+    def mean_logprob(self) -> float:
+        """Mean log-probability a generated id, its end mark included."""
+        return self._log_prob / max(1, self._num_steps)
+
+    def add(self, token_id: int | None, log_prob: float | None, *, finished: bool) -> str:
+        """Add an id; return the text that has become certain."""
+        self._num_steps += 1
+        self._log_prob += log_prob or 0.0
+        if token_id is not None:
+            self._ids.append(token_id)
+        text = self._tokenizer.decode(self._ids)
+        if not finished:
+            text = text.rstrip(_REPLACEMENT)
+        delta = text[self._shown :]
+        self._shown = max(self._shown, len(text))
+        return delta
