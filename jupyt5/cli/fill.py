@@ -136,8 +136,9 @@ def _find_target(notebook: "Notebook", options: argparse.Namespace) -> "Cell":
         )
         raise UsageError(message)
     language = notebook.language or "python"
-    if target.kind == "code" and (language != "python" or is_foreign(target.source)):
-        what = target.source.split()[0] if language == "python" else language
+    is_python = language.startswith(("python", "ipython"))
+    if target.kind == "code" and (not is_python or is_foreign(target.source)):
+        what = target.source.split()[0] if is_python else language
         message = (
             f"Cell {cell_idx} of {where} is not Python ({what}), and JuPyT5 writes nothing else. "
             "Give another --cell."
