@@ -41,6 +41,10 @@ def clean_hypothesis(
         return _trim(unwrap_markdown(raw), suffix)
     if is_foreign(prefix or raw):
         return _trim(unwrap_code(raw), suffix)
+    return _trim(_clean_code(raw, prefix, suffix, following), suffix)
+
+
+def _clean_code(raw: str, prefix: str, suffix: str, following: Sequence[str]) -> str:
     answer = unwrap_code(raw)
     was_fenced = answer != raw
     if was_fenced and scan(prefix).ends_in == "string" and not _is_wrapped(raw):
@@ -51,7 +55,7 @@ def clean_hypothesis(
     rest = drop_prefix_echo(answer, prefix, suffix, was_fenced=was_fenced)
     # Who repeats what comes before the cursor gives the whole cell, what comes after it too.
     left = drop_suffix_echo(rest.text, prefix, suffix, is_whole_cell=rest.text != answer)
-    return _trim(left if rest.is_exact else fit(left, prefix, suffix), suffix)
+    return left if rest.is_exact else fit(left, prefix, suffix)
 
 
 def _is_wrapped(raw: str) -> bool:
