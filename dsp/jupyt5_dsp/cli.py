@@ -68,23 +68,30 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--verbose", action="store_true", help="say more on stderr")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    helps = {"formatter_class": argparse.ArgumentDefaultsHelpFormatter}
-    validate = commands.add_parser("validate", help="is each problem fit to judge here?", **helps)
-    validate.set_defaults(body=_validate)
+
+    def add_command(name: str, about: str, body: object) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            help=about,
+            description=about.capitalize(),
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+        command.set_defaults(body=body)
+        return command
+
+    validate = add_command("validate", "is each problem fit to judge here?", _validate)
     validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
     validate.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help=("write findings here as they come; a broken validation goes on from them"),
+        help="write findings here as they come; a broken validation goes on from them",
     )
     _add_execution(validate, timeout_s=60.0)
-    run = commands.add_parser("run", help="grade samples and report pass@k", **helps)
-    run.set_defaults(body=_run)
+    run = add_command("run", "grade samples and report pass@k", _run)
     _add_run(run)
     _add_execution(run, timeout_s=10.0)
-    report = commands.add_parser("report", help="make report.html of a finished run again", **helps)
-    report.set_defaults(body=_report)
+    report = add_command("report", "make a run's report.html again", _report)
     report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
     return parser
 

@@ -70,7 +70,9 @@ def gather_evidence(
 
 
 class _NotebookRuns:
-    def __init__(self, grader: Grader, problems: Sequence[Problem], cancel: threading.Event):
+    def __init__(
+        self, grader: Grader, problems: Sequence[Problem], cancel: threading.Event
+    ) -> None:
         self._grader = grader
         self._problems = problems
         self._cancel = cancel

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any
 
-from jupyt5.execution.kernel import Step, run_steps
+from jupyt5.execution.kernel import Launch, Step, run_steps
 from jupyt5.execution.sandbox import Sandbox
 from jupyt5.execution.verdicts import CellReply, Verdict, judge
 from jupyt5.execution.workspace import open_workspace
@@ -49,7 +49,9 @@ class Grader:
     Safe to use from several threads at once.
     """
 
-    def __init__(self, problem_set: ProblemSet, sandbox: Sandbox, limits: Limits, seed: int):
+    def __init__(
+        self, problem_set: ProblemSet, sandbox: Sandbox, limits: Limits, seed: int
+    ) -> None:
         self.problem_set = problem_set
         self.sandbox = sandbox
         self.limits = limits
@@ -95,14 +97,8 @@ class Grader:
             replaced=self._blanked,
             home_template_path=home_path,
         ) as workspace:
-            return run_steps(
-                steps,
-                workspace=workspace,
-                sandbox=self.sandbox,
-                folder=str(folder),
-                hash_seed=hash_seed,
-                cancel=cancel,
-            )
+            launch = Launch(workspace, self.sandbox, str(folder), hash_seed)
+            return run_steps(steps, launch, cancel=cancel)
 
     def grade(
         self, problem: Problem, source: str, *, cancel: threading.Event | None = None

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from jupyt5.execution.verdicts import Verdict, VerdictKind, shorten
 from jupyt5_dsp.grader import Grader
@@ -92,13 +93,13 @@ def read_verdicts(
     graded: list[GradedSample] = []
     for sample in samples:
         record = by_key[_make_input_key(sample, validations)]
-        flags = record.get("flags")
+        flags = cast("list[object]", record.get("flags") or [])
         graded.append(
             GradedSample(
                 task_id=sample.task_id,
                 sample_idx=sample.sample_idx,
                 verdict=str(record.get("verdict")),
-                flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
+                flags=tuple(str(flag) for flag in flags),
                 message=str(record.get("message") or ""),
                 output_head=str(record.get("output_head") or ""),
                 traceback=str(record.get("traceback") or ""),

@@ -24,19 +24,20 @@ def read_jsonl(path: Path) -> Iterator[dict[str, object]]:
     Raises:
         ProblemSetError: If the file is missing or a line is no JSON object; names the line.
     """
-    line_number = 0
+    num_lines = 0
     try:
         with path.open("rb") as probe:
             is_gzip = probe.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rb") if is_gzip else path.open("rb") as stream:
-            for line_number, line in enumerate(stream, start=1):
+            for line in stream:
+                num_lines += 1
                 if line.strip():
                     yield _parse(line)
     except (FileNotFoundError, IsADirectoryError) as exc:
         message = f"{path} cannot be read: {exc.strerror}. Check the path."
         raise ProblemSetError(message) from exc
     except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as exc:
-        message = f"{path}, line {line_number}: {exc}. Mend or remove the line."
+        message = f"{path}, line {num_lines}: {exc}. Mend or remove the line."
         raise ProblemSetError(message) from exc
 
 

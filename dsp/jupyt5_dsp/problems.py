@@ -15,7 +15,7 @@ from typing import cast
 from jupyt5.errors import ProblemSetError
 from jupyt5.notebook import Cell, Notebook, read_notebook
 
-__all__ = ["Problem", "ProblemSet", "load_problem_set", "split_initial_comments"]
+__all__ = ["Problem", "ProblemSet", "digest", "load_problem_set", "split_initial_comments"]
 
 PROBLEMS_FILE = "problems.jsonl"
 
@@ -58,6 +58,14 @@ class ProblemSet:
     def select(self, limit: int | None) -> "ProblemSet":
         """Return the set's first ``limit`` problems; all of them for None."""
         return ProblemSet(self.root_path, self.problems[:limit], self.notebooks)
+
+    def digest(self) -> str:
+        """Return one digest of the problems and of their notebooks' cells."""
+        parts = [repr(problem) for problem in self.problems]
+        for path in dict.fromkeys(problem.notebook_path for problem in self.problems):
+            parts.append(path)
+            parts += [f"{cell.kind} {cell.source}" for cell in self.notebooks[path].cells]
+        return digest(parts)
 
     def cells_of(self, problem: Problem) -> tuple[Cell, ...]:
         """Return all cells of the problem's notebook."""

@@ -33,7 +33,9 @@ logger = logging.getLogger(__name__)
 class Sandbox:
     """How a kernel's command line is wrapped, and which paths its process sees."""
 
-    def __init__(self, name: str, *, bwrap_path: str = "", hidden_paths: Sequence[Path] = ()):
+    def __init__(
+        self, name: str, *, bwrap_path: str = "", hidden_paths: Sequence[Path] = ()
+    ) -> None:
         self.name = name
         self._bwrap_path = bwrap_path
         self._hidden_paths = tuple(path.resolve() for path in hidden_paths)

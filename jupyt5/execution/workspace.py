@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Generator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ def open_workspace(
     leave_out: Set[Path] = frozenset(),
     replaced: Mapping[Path, bytes] | None = None,
     home_template_path: Path | None = None,
-) -> Iterator[Workspace]:
+) -> Generator[Workspace]:
     """Make the folders of one run, with a copy of ``source_path`` in the work folder.
 
     Args:

@@ -1,0 +1,79 @@
+"""The folder of a run: whose it is, and how long its sessions took."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from jupyt5.errors import UsageError
+from jupyt5.files import write_atomic
+
+__all__ = ["Clock", "claim_folder"]
+
+_RUN_FILE = "run.json"
+
+
+def claim_folder(out_path: Path, identity: Mapping[str, object]) -> None:
+    """Make the folder, or make sure that it belongs to this very run.
+
+    Raises:
+        UsageError: If it holds a run with other settings, or something else.
+        OSError: If it cannot be made or written to.
+    """
+    run_path = out_path / _RUN_FILE
+    if run_path.is_file():
+        before = json.loads(run_path.read_text(encoding="utf-8"))
+        differing = sorted(_iter_differences(before, json.loads(json.dumps(identity))))
+        if differing:
+            message = (
+                f"{out_path} holds a run with other settings ({'; '.join(differing[:5])}). "
+                "Choose another --out, or repeat the command as it was to go on with that run."
+            )
+            raise UsageError(message)
+        return
+    if out_path.is_dir() and any(out_path.iterdir()):
+        message = f"{out_path} is not empty and holds no run. Choose another --out."
+        raise UsageError(message)
+    out_path.mkdir(parents=True, exist_ok=True)
+    write_atomic(run_path, json.dumps(identity, indent=2) + "\n")
+
+
+def _iter_differences(before: object, after: object, name: str = "") -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        old, new = cast("dict[str, object]", before), cast("dict[str, object]", after)
+        for key in old.keys() | new.keys():
+            yield from _iter_differences(old.get(key), new.get(key), f"{name}.{key}".strip("."))
+    elif before != after:
+        yield f"{name}: {before} there, {after} now"
+
+
+class Clock:
+    """Times the phases of one session; a run that was broken off has several."""
+
+    def __init__(self) -> None:
+        self._session: dict[str, object] = {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "host": platform.node(),
+            "num_cpus": os.cpu_count(),
+        }
+        self._start_s = time.monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Generator[None]:
+        """Time the block under ``name``."""
+        start_s = time.monotonic()
+        yield
+        self._session[name] = round(time.monotonic() - start_s, 2)
+
+    def write(self, path: Path) -> None:
+        """Add this session to the file."""
+        self._session["total_s"] = round(time.monotonic() - self._start_s, 2)
+        sessions: list[object] = []
+        if path.is_file():
+            sessions = cast("list[object]", json.loads(path.read_text(encoding="utf-8")))
+        sessions.append(self._session)
+        write_atomic(path, json.dumps(sessions, indent=2) + "\n")

@@ -1,0 +1,102 @@
+"""Verdicts from replies alone (casebook R01 to R04, without any interpreter)."""
+
+import pytest
+
+from jupyt5.execution.verdicts import (
+    FLAG_CONTEXT_RAISED,
+    FLAG_SOLUTION_RAISED,
+    CellReply,
+    CellStatus,
+    Stage,
+    Verdict,
+    VerdictKind,
+    judge,
+    shorten,
+)
+
+OK, ERROR = CellStatus.OK, CellStatus.ERROR
+
+
+def reply(stage: Stage, status: CellStatus = OK, error: str = "", **more: object) -> CellReply:
+    return CellReply(
+        cell_idx=list(Stage).index(stage), stage=stage, status=status, error_name=error, **more
+    )  # type: ignore[arg-type]
+
+
+def judged(solution: CellReply, *grading: CellReply, context: CellReply | None = None) -> Verdict:
+    return judge([context or reply(Stage.CONTEXT), solution, *grading])
+
+
+SOLUTION, GRADING = reply(Stage.SOLUTION), reply(Stage.GRADING)
+
+
+def test_pass_needs_an_ok_to_every_grading_cell() -> None:
+    assert judged(SOLUTION, GRADING, GRADING).kind is VerdictKind.PASSED
+    for status in CellStatus:
+        if status is not OK:
+            verdict = judged(SOLUTION, GRADING, reply(Stage.GRADING, status))
+            assert not verdict.passed
+
+
+def test_no_grading_cell_is_invalid() -> None:
+    assert judge([reply(Stage.CONTEXT), SOLUTION]).kind is VerdictKind.INVALID
+    assert judge([]).kind is VerdictKind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("solution", "grading", "kind"),
+    [
+        (SOLUTION, reply(Stage.GRADING, ERROR, "AssertionError"), "wrong"),
+        (SOLUTION, reply(Stage.GRADING, ERROR, "NameError"), "error"),
+        (SOLUTION, reply(Stage.GRADING, ERROR, "SystemExit"), "exit"),
+        (SOLUTION, reply(Stage.GRADING, ERROR, "KeyboardInterrupt"), "exit"),
+        (SOLUTION, reply(Stage.GRADING, ERROR, "MemoryError"), "oom"),
+        (SOLUTION, reply(Stage.GRADING, CellStatus.TIMEOUT), "timeout"),
+        (SOLUTION, reply(Stage.GRADING, CellStatus.DIED), "died"),
+        (SOLUTION, reply(Stage.GRADING, asked_to_exit=True), "exit"),
+        (reply(Stage.SOLUTION, asked_to_exit=True), GRADING, "exit"),
+        (reply(Stage.SOLUTION, CellStatus.DIED), reply(Stage.GRADING, CellStatus.NOT_RUN), "died"),
+        (
+            reply(Stage.SOLUTION, CellStatus.TIMEOUT),
+            reply(Stage.GRADING, CellStatus.TIMEOUT),
+            "timeout",
+        ),
+        (
+            reply(Stage.SOLUTION, ERROR, "IndentationError"),
+            reply(Stage.GRADING, ERROR, "NameError"),
+            "syntax",
+        ),
+        (
+            reply(Stage.SOLUTION, ERROR, "ZeroDivisionError"),
+            reply(Stage.GRADING, ERROR, "NameError"),
+            "error",
+        ),
+    ],
+)
+def test_kinds_of_failure(solution: CellReply, grading: CellReply, kind: str) -> None:
+    assert judged(solution, grading).kind == kind
+
+
+def test_pass_in_spite_of_a_raising_solution_cell_is_flagged() -> None:
+    verdict = judged(reply(Stage.SOLUTION, ERROR, "SystemExit"), GRADING)
+    assert verdict.kind is VerdictKind.PASSED
+    assert verdict.flags == (FLAG_SOLUTION_RAISED,)
+    assert "SystemExit" in verdict.message
+
+
+def test_context_failure_is_nobody_elses() -> None:
+    raised = reply(Stage.CONTEXT, ERROR, "OSError")
+    assert judged(SOLUTION, GRADING, context=raised).kind is VerdictKind.CONTEXT
+    verdict = judge([raised, SOLUTION, GRADING], forgive_context=True)
+    assert verdict.kind is VerdictKind.PASSED
+    assert verdict.flags == (FLAG_CONTEXT_RAISED,)
+    for status in (CellStatus.DIED, CellStatus.TIMEOUT):
+        ended = reply(Stage.CONTEXT, status)
+        assert judge([ended, SOLUTION, GRADING], forgive_context=True).kind is VerdictKind.CONTEXT
+
+
+def test_texts_are_cut_with_a_mark() -> None:
+    assert shorten("a" * 10) == "a" * 10
+    cut = shorten("a" * 10_000)
+    assert len(cut) <= 4000
+    assert "more characters" in cut
