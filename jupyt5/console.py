@@ -12,7 +12,15 @@ from tqdm import tqdm
 
 from jupyt5.errors import Jupyt5Error
 
-__all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_OK", "EXIT_USAGE", "progress", "run", "setup_logging"]
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_INTERRUPTED",
+    "EXIT_OK",
+    "EXIT_USAGE",
+    "progress",
+    "run",
+    "setup_logging",
+]
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -25,12 +33,17 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def run(body: Callable[[], int]) -> int:
+def run(body: Callable[[], int], *, extra: str = "all") -> int:
     """Run a command's body and turn what it raises into one message and an exit code.
 
+    Args:
+        body: The command; imports what it needs itself.
+        extra: The extra to install when one of the packages it imports is missing.
+
     Returns:
-        The body's own code; a ``Jupyt5Error``'s ``exit_code``; 1 for an operating system error;
-        130 after Ctrl-C. Any other exception is a defect of ours and passes through.
+        The body's own code; a ``Jupyt5Error``'s ``exit_code``; 1 for an operating system error or
+        a missing package; 130 after Ctrl-C. Any other exception is a defect of ours and passes
+        through.
     """
     try:
         return body()
@@ -46,6 +59,15 @@ def run(body: Callable[[], int]) -> int:
         return EXIT_FAILED
     except OSError as exc:
         _say(_os_error_message(exc))
+        return EXIT_FAILED
+    except ModuleNotFoundError as exc:
+        package = (exc.name or "").partition(".")[0]
+        if not package or package.startswith("jupyt5"):
+            raise
+        _say(
+            f"The package {package} is not installed. Install what this command needs with "
+            f"`pip install 'jupyt5[{extra}]'`."
+        )
         return EXIT_FAILED
 
 

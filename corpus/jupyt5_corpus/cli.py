@@ -9,10 +9,7 @@ from typing import cast
 
 from jupyt5 import __version__, console
 from jupyt5.files import write_atomic
-from jupyt5_corpus.build import build_corpus
-from jupyt5_corpus.check import check_corpus
 from jupyt5_corpus.holdout_lists import bundled_file, from_dsp_manifest, read_file
-from jupyt5_corpus.recipe import Recipe
 from jupyt5_corpus.workers import default_num_workers
 
 __all__ = ["main"]
@@ -30,10 +27,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _make_parser().parse_args(argv)
     console.setup_logging(verbose=options.verbose)
-    return console.run(lambda: cast("int", options.command(options)))
+    return console.run(lambda: cast("int", options.command(options)), extra="corpus")
 
 
 def _build(options: argparse.Namespace) -> int:
+    from jupyt5_corpus.build import build_corpus
+    from jupyt5_corpus.recipe import Recipe
+
     start_s = time.monotonic()
     holdout_files = [bundled_file(), *(read_file(path) for path in options.holdout)]
     manifest = build_corpus(
@@ -51,6 +51,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from jupyt5_corpus.check import check_corpus
+
     problems = check_corpus(options.folder)
     if options.json:
         print(json.dumps({"ok": not problems, "problems": problems}, ensure_ascii=False))

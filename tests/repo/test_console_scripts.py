@@ -38,3 +38,33 @@ def test_wrong_command_is_a_usage_error(script: str):
     assert answer.returncode == 2
     assert "no-such-command" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "package", "extra"),
+    [
+        ("jupyt5-corpus", ["build", "shards", "--out", "out"], "pyarrow", "corpus"),
+        ("jupyt5-train", ["prepare", "--corpus", "corpus", "--out", "out"], "pyarrow", "train"),
+        ("jupyt5-train", ["run", "debug", "--data", "data", "--out", "out"], "torch", "train"),
+    ],
+)
+def test_missing_package_is_named_with_the_install_command(
+    script: str, arguments: list[str], package: str, extra: str, tmp_path: Path
+):
+    module, function = SCRIPTS[script].split(":")
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; "
+        f"from {module} import {function}; sys.exit({function}())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert answer.returncode == 1
+    assert f"The package {package} is not installed." in answer.stderr
+    assert f"pip install 'jupyt5[{extra}]'" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert list(tmp_path.iterdir()) == []

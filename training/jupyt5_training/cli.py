@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _build_parser().parse_args(argv)
     setup_logging(verbose=args.verbose)
     command = {"prepare": _prepare, "run": _run}[args.command]
-    return run(lambda: command(args))
+    return run(lambda: command(args), extra="train")
 
 
 def _build_parser() -> argparse.ArgumentParser:
