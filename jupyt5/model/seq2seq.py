@@ -1,10 +1,10 @@
 # pyright: basic
 """The torch side of a checkpoint: build, save and load a BART model."""
 
-import json
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import BartConfig, BartForConditionalGeneration
 from transformers.utils import logging as transformers_logging
 
@@ -47,6 +47,6 @@ def load_model(folder: Path) -> BartForConditionalGeneration:
         return BartForConditionalGeneration.from_pretrained(
             folder, local_files_only=True, use_safetensors=True
         )
-    except (OSError, ValueError, RuntimeError, KeyError, json.JSONDecodeError) as exc:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as exc:
         message = f"{folder} cannot be loaded: {exc}. Export or copy the checkpoint again."
         raise CheckpointError(message) from exc

@@ -1,6 +1,7 @@
 # pyright: basic
 """The torch engine: decodes a checkpoint folder of safetensors, on a GPU where there is one."""
 
+import inspect
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,9 @@ class TorchEngine:
         """
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._model = load_model(folder).to(self._device).eval()
+        # Newer releases of transformers 5 call it `cache`.
+        parameters = inspect.signature(self._model.forward).parameters
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         special = tokenizer.special
         banned = [*(special.control.values()), special.pad, special.bos, special.slot]
         self._banned = torch.tensor([*banned, tokenizer.unk_id], device=self._device)
@@ -50,7 +54,7 @@ class TorchEngine:
         alive = [True] * n
         for position in range(request.max_tokens):
             output = self._model(
-                encoder_outputs=encoded, decoder_input_ids=next_BT, past_key_values=cache
+                encoder_outputs=encoded, decoder_input_ids=next_BT, **{self._cache_name: cache}
             )
             logits_BV = output.logits[:, -1].float()
             log_probs_BV = F.log_softmax(logits_BV, dim=-1)
