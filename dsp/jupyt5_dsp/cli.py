@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import cast
 
 from jupyt5 import console
-from jupyt5.errors import UsageError
 
 __all__ = ["main"]
 
@@ -28,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _make_parser().parse_args(argv)
     console.setup_logging(verbose=args.verbose)
     body = cast("Callable[[argparse.Namespace], int]", args.body)
-    return console.run(lambda: body(args))
+    return console.run(lambda: body(args), extra="dsp")
 
 
 def _validate(args: argparse.Namespace) -> int:
@@ -164,6 +163,6 @@ def _ks(text: str) -> tuple[int, ...]:
     except ValueError:
         ks = ()
     if not ks or ks[0] < 1:
-        message = f"-k {text} is not a list of numbers from 1 up. Write e.g. -k 1,10,100."
-        raise UsageError(message)
+        message = f"{text} is not a list of numbers from 1 up, as in 1,10,100"
+        raise argparse.ArgumentTypeError(message)
     return ks

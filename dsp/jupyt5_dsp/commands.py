@@ -127,10 +127,9 @@ def print_results(results: Mapping[str, Any], echo: Print) -> None:
             interval = results["ci95"][scope].get(k)
             band = f"  [{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
             echo(f"pass@{k:<4} over {scope:<10} {value:.4f}{band}")
-    for scope, by_k in results["blocked_k"].items():
-        for k, blocked in by_k.items():
-            named = f": {', '.join(blocked['task_ids'][:3])}" if blocked["task_ids"] else ""
-            echo(f"pass@{k:<4} over {scope:<10} not reported, {blocked['reason']}{named}")
+    for k, blocked in results["blocked_k"].get("valid", {}).items():
+        named = f" ({', '.join(blocked['task_ids'][:3])}, …)" if blocked["task_ids"] else ""
+        echo(f"pass@{k:<4} over valid      not reported: {blocked['reason']}{named}")
     for name in ("verdict_counts", "passed_with_flag"):
         counts = ", ".join(f"{kind} {count}" for kind, count in results[name].items())
         echo(f"{name.replace('_', ' ')}: {counts or 'none'}")

@@ -49,7 +49,7 @@ def run_cell(sandbox: Sandbox, source: str) -> CellReply:
         "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), 2)\n"
         "except OSError as exc:\n    assert exc.errno == 101, exc\nelse:\n    assert False",
         "import os\nassert sum(name.isdigit() for name in os.listdir('/proc')) < 6",
-        "try:\n    open('/etc/jupyt5-test', 'w')\nexcept OSError:\n    pass\nelse:\n    assert False",
+        "try:\n    open('/etc/j5-test', 'w')\nexcept OSError:\n    pass\nelse:\n    assert False",
         "open('kept-inside', 'w').write('x')",
         "import os\nos.symlink('/etc', 'way-out')\ntry:\n    open('way-out/j5', 'w')\n"
         "except OSError:\n    pass\nelse:\n    assert False",

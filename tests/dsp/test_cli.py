@@ -1,0 +1,111 @@
+"""Bad input: one message, the right exit code, nothing left behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jupyt5_dsp.cli import main
+
+
+def run_cli(*argv: object) -> int:
+    return main([str(arg) for arg in argv])
+
+
+def one_error(capsys: pytest.CaptureFixture[str]) -> str:
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "text"),
+    [
+        (["--suite", "dps", "--samples", "gold"], 2, "Did you mean dsp"),
+        (["--problems", "{tmp}", "--samples", "gold"], 1, "holds no problems"),
+        (["--samples", "{tmp}/none.jsonl"], 1, "cannot be read"),
+        (["--provider", "nonsense:x"], 2, "nonsense"),
+        (["--provider", "fake:", "--top-p", "2"], 2, "top_p = 2.0 is out of range"),
+        (["--samples", "gold", "--sandbox", "jail"], 2, "--sandbox jail is unknown"),
+    ],
+)
+def test_bad_input(
+    argv: list[str],
+    code: int,
+    text: str,
+    add_set: Path,
+    tmp_path: Path,
+    sandbox_option: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "run"
+    full = [arg.replace("{tmp}", str(tmp_path)) for arg in argv]
+    defaults = {"--problems": add_set, "--out": out, "--sandbox": sandbox_option}
+    for name, value in defaults.items():
+        if name not in full:
+            full += [name, str(value)]
+    assert run_cli("run", *full) == code
+    assert text in one_error(capsys)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["-n", "0"],
+        ["--limit", "0"],
+        ["--timeout-s", "-1"],
+        ["--workers", "x"],
+        ["--provider", "fake:"],
+    ],
+)
+def test_bad_option_value(
+    argv: list[str], add_set: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run_cli("run", "--problems", add_set, "--samples", "gold", "--out", "x", *argv)
+    assert caught.value.code == 2
+    assert argv[0].strip("-") in capsys.readouterr().err
+
+
+def test_foreign_folder_is_not_touched(
+    add_set: Path, tmp_path: Path, sandbox_option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "thesis.txt").write_text("x")
+    argv = ["--problems", add_set, "--samples", "gold", "--sandbox", sandbox_option]
+    assert run_cli("run", *argv, "--out", out) == 2
+    assert "is not empty and holds no run" in one_error(capsys)
+    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
+
+
+def test_unwritable_out(
+    add_set: Path, tmp_path: Path, sandbox_option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    argv = ["--problems", add_set, "--samples", "gold", "--sandbox", sandbox_option]
+    assert run_cli("run", *argv, "--out", tmp_path / "file" / "run") == 1
+    assert "file" in one_error(capsys)
+
+
+def test_report_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli("report", tmp_path) == 1
+    assert "no finished run is there" in one_error(capsys)
+
+
+def test_help_shows_examples_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, text in (
+        (["--help"], "dsp-eval run --problems"),
+        (["run", "--help"], "default: 0.8"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            run_cli(*argv)
+        assert caught.value.code == 0
+        assert text in capsys.readouterr().out
+
+
+def test_broken_problem_list(add_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (add_set / "problems.jsonl").write_text(json.dumps({"task_id": "a"}))
+    assert run_cli("validate", add_set) == 1
+    assert "line 1" in one_error(capsys)
