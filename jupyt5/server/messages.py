@@ -154,9 +154,7 @@ def _parse_cell(raw: object, idx: int) -> Cell:
     if kind not in _KINDS or not isinstance(source, str):
         message = f"cells[{idx}] must have a kind (code, markdown or raw) and a source (text)."
         raise RequestError("bad_request", message)
-    return Cell(
-        cell_id if isinstance(cell_id, str) else None, cast("CellKind", kind), _whole(source)
-    )
+    return Cell(cell_id if isinstance(cell_id, str) else None, kind, _whole(source))
 
 
 def _parse_slot(fields: Mapping[str, object], target: Cell) -> tuple[str, str]:

@@ -8,8 +8,6 @@ import pytest
 
 from jupyt5.server.app import JuPyT5App
 
-pytest_plugins = ["pytest_jupyter.jupyter_server"]
-
 CELLS = [
     {"id": "a", "kind": "code", "source": "def add(a, b): return a + b"},
     {"id": "b", "kind": "markdown", "source": "Add three numbers; call it `add3`."},

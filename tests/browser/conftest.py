@@ -1,0 +1,322 @@
+"""A real JupyterLab, and a real Chromium that looks at it."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
+
+from jupyt5.server.offline import LAB_OFFLINE_ARGS
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "browser-tests"
+TIMEOUT_MS = 60_000
+PLUGIN = "jupyt5-labextension:plugin"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+# Chromium by itself looks for updates and the like; here only what the page asks for may go out.
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# Runs in the server and its kernels: notes every address that Python code connects to.
+SITECUSTOMIZE = """
+import os, sys
+
+def hook(event, args):
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        with open(os.environ["JUPYT5_TEST_CONNECTIONS"], "a") as file:
+            file.write(repr(args[1] if event == "socket.connect" else args[0]) + "\\n")
+
+sys.addaudithook(hook)
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running server."""
+
+    url: str
+    root: Path
+    connections: Path
+
+    def page_url(self, path: str) -> str:
+        return f"{self.url}{path}?token={TOKEN}"
+
+    def add_notebook(self, content: Path | list[dict[str, Any]]) -> str:
+        """Put a notebook (a file, or a list of cells) into the server's folder; return its name."""
+        name = f"test-{time.monotonic_ns()}.ipynb"
+        if isinstance(content, Path):
+            shutil.copy(content, self.root / name)
+        else:
+            notebook = {"cells": content, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+            (self.root / name).write_text(json.dumps(notebook))
+        return name
+
+    def call(self, path: str, *, method: str = "GET", body: object = None) -> Any:
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            raw = response.read()
+        return json.loads(raw) if raw else None
+
+    def set_settings(self, **settings: object) -> None:
+        """Change the reader's settings of the extension, as the settings editor does."""
+        body = {"raw": json.dumps(settings)}
+        self.call(f"lab/api/settings/{PLUGIN}", method="PUT", body=body)
+
+
+class NotebookPage:
+    """An open notebook, with what a reader does to it."""
+
+    def __init__(self, lab: Lab, page: Page, name: str) -> None:
+        self.lab, self.page, self.path = lab, page, lab.root / name
+
+    def cell(self, idx: int) -> Locator:
+        # Not the nth one in the page: cells out of view are not in it.
+        return self.page.locator(f'.jp-Notebook [data-windowed-list-index="{idx}"]')
+
+    def open(self) -> "NotebookPage":
+        self.page.evaluate(
+            """async path => {
+                await window.jupyterapp.commands.execute('docmanager:open', {path});
+            }""",
+            self.path.name,
+        )
+        return self.wait()
+
+    def wait(self) -> "NotebookPage":
+        """Wait until all cells are there and the kernel has said what language it speaks."""
+        self.page.wait_for_function(
+            """() => {
+                const panel = window.jupyterapp?.shell.currentWidget;
+                const numCells = panel?.content?.model?.cells.length;
+                return (
+                    numCells > 0 &&
+                    panel.content.widgets.length === numCells &&
+                    panel.sessionContext.session?.kernel?.status === "idle"
+                );
+            }"""
+        )
+        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+        return self
+
+    def editor(self, idx: int) -> Locator:
+        return self.cell(idx).locator(".cm-content")
+
+    def click(self, idx: int) -> None:
+        cell = self.cell(idx)
+        cell.scroll_into_view_if_needed()
+        editor = self.editor(idx)
+        (editor if editor.is_visible() else cell).click()
+        expect(cell).to_have_class(re.compile("jp-mod-active"))
+
+    def source(self, idx: int) -> str:
+        """The cell's source as the document has it; ghost text is not in it."""
+        return self.page.evaluate(
+            """idx => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                return panel.content.widgets[idx].model.sharedModel.getSource();
+            }""",
+            idx,
+        )
+
+    def expect_source(self, idx: int, wanted: str, *, within_s: float = 30) -> None:
+        end = time.monotonic() + within_s
+        while (found := self.source(idx)) != wanted and time.monotonic() < end:
+            self.page.wait_for_timeout(50)
+        assert found == wanted
+
+    def is_dirty(self) -> bool:
+        return self.page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty")
+
+    def press(self, keys: str) -> None:
+        self.page.keyboard.press(keys)
+
+    def save(self) -> dict[str, Any]:
+        """Save, and return what is then on disk."""
+        self.press("Control+s")
+        end = time.monotonic() + 15
+        while self.is_dirty() and time.monotonic() < end:
+            self.page.wait_for_timeout(50)
+        return json.loads(self.path.read_text())
+
+
+def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
+    """Run a server whose settings, workspaces and notebooks all lie in a folder."""
+    built = ROOT / "jupyt5" / "labextension"
+    if not (built / "package.json").is_file():
+        pytest.fail("The interface is not built. Run `make test`, or jlpm build:prod.")
+    for name in ("root", "labextensions", "etc", "site"):
+        (folder / name).mkdir()
+    (folder / "labextensions" / "jupyt5-labextension").symlink_to(built)
+    config = ROOT / "jupyt5" / "server" / "config"
+    (folder / "etc" / "jupyter_server_config.d").symlink_to(config)
+    (folder / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    connections = folder / "connections.txt"
+    connections.touch()
+    env = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_CONFIG_PATH": str(folder / "etc"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]),
+        "JUPYT5_TEST_CONNECTIONS": str(connections),
+    }
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+        *LAB_OFFLINE_ARGS,
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={folder / 'root'}",
+        f"--JuPyT5App.provider={provider}",
+        *(
+            f"--{app}.{option}"
+            for app in ("LabApp", "JupyterNotebookApp")
+            for option in (
+                f"extra_labextensions_path={folder / 'labextensions'}",
+                "expose_app_in_browser=True",
+            )
+        ),
+    ]
+    log = folder / "server.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(command, env=env, stdout=sink, stderr=sink)
+    lab = Lab(f"http://127.0.0.1:{port}/", folder / "root", connections)
+    try:
+        wait_for_server(lab, process, log)
+        yield lab
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            lab.call("jupyt5/api/status")
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    pytest.fail("JupyterLab did not start:\n" + log.read_text()[-3000:])
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A server that answers ``answer = 42`` unless a test asks for another provider."""
+    yield from start_lab(tmp_path_factory.mktemp("lab"), "fake:text=answer+%3D+42")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium, shared by all tests."""
+    path = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+    if path is None:
+        pytest.fail("No Chromium was found on PATH. Install the Debian package chromium.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def jupyterlab(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """JupyterLab, loaded once: on a busy machine that takes longer than any test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    page.goto(lab.page_url("lab"))
+    page.wait_for_function("window.jupyterapp?.restored.then(() => true)", timeout=120_000)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def page(jupyterlab: Page, lab: Lab) -> Iterator[Page]:
+    """JupyterLab without open notebooks, running kernels or left-over notifications."""
+    yield jupyterlab
+    jupyterlab.unroute_all()
+    jupyterlab.evaluate(
+        """() => {
+            for (const widget of [...window.jupyterapp.shell.widgets("main")]) {
+                if (widget.context) {
+                    widget.context.model.dirty = false;
+                    widget.dispose();
+                }
+            }
+            window.jupyterapp.commands.execute("apputils:dismiss-notifications");
+        }"""
+    )
+    for session in lab.call("api/sessions"):
+        lab.call(f"api/sessions/{session['id']}", method="DELETE")
+
+
+@pytest.fixture
+def use_provider(page: Page) -> Callable[[str], None]:
+    """Let a provider answer the requests of this test."""
+
+    def use(uri: str) -> None:
+        def rewrite(route: Route) -> None:
+            body = json.loads(route.request.post_data or "{}")
+            route.continue_(post_data=json.dumps(body | {"provider": uri}))
+
+        page.route("**/jupyt5/api/fill", rewrite)
+
+    return use
+
+
+@pytest.fixture
+def open_notebook(lab: Lab, page: Page) -> Callable[..., NotebookPage]:
+    """Put a notebook (a file, or a list of cells) into the server's folder and open it."""
+
+    def open_it(content: Path | list[dict[str, Any]]) -> NotebookPage:
+        return NotebookPage(lab, page, lab.add_notebook(content)).open()
+
+    return open_it
+
+
+@pytest.fixture(autouse=True)
+def jp_asyncio_loop() -> None:
+    """Replace pytest-jupyter's loop, which cannot be closed while playwright's is running."""
+
+
+@pytest.fixture(autouse=True)
+def jp_server_cleanup() -> None:
+    """Replace pytest-jupyter's clean-up: the server here is a process of its own."""
+
+
+@pytest.fixture
+def make_page(lab: Lab) -> Callable[[Page, str], NotebookPage]:
+    """Handle a notebook that a test opened on a page of its own."""
+    return lambda page, name: NotebookPage(lab, page, name)
