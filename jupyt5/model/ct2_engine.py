@@ -1,3 +1,4 @@
+# pyright: standard
 """The CTranslate2 engine: int8 weights on the CPU, no torch."""
 
 import queue
@@ -59,16 +60,14 @@ class Ct2Engine:
         def on_step(result: ctranslate2.GenerationStepResult) -> bool:
             if result.step >= num_forced:
                 token_id = None if result.token == _END else self._ids[result.token]
-                steps.put(
-                    Step(result.hypothesis_id, token_id, result.log_prob, result.is_last)
-                )
+                steps.put(Step(result.hypothesis_id, token_id, result.log_prob, result.is_last))
             return stop.is_set() or cancel.is_set()
 
         def work() -> None:
             try:
                 self._translate(request, on_step)
                 steps.put(None)
-            except BaseException as exc:  # noqa: BLE001 (raised again by the reader)
+            except BaseException as exc:
                 steps.put(exc)
 
         worker = threading.Thread(target=work, name="jupyt5-decode", daemon=True)
@@ -113,7 +112,7 @@ class Ct2Engine:
         return ctranslate2.Translator(
             self._name,
             device="cpu",
-            compute_type="int8",
+            compute_type="default",
             inter_threads=1,
             intra_threads=self._num_threads,
             files=dict(self._files),

@@ -42,8 +42,8 @@ class DecodeRequest:
 class Step:
     """One id of one hypothesis; ``token_id`` is None when it only says that it ended.
 
-    ``log_prob`` is the model's own log-probability of the id (nats, before temperature and
-    truncation) where the engine knows it.
+    ``log_prob`` is the model's log-probability of the id among all ids that are not special
+    (nats, before temperature and truncation) where the engine knows it.
     """
 
     hypothesis_idx: int

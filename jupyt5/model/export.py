@@ -3,6 +3,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from jupyt5.errors import CheckpointError, UsageError
 from jupyt5.files import atomic_folder
@@ -60,8 +61,10 @@ def _build_spec(checkpoint_dir: Path):  # noqa: ANN202 (a CTranslate2 class with
     spec.register_source_vocabulary(tokens[:rows])
     spec.register_target_vocabulary(tokens[:rows])
     special = tokenizer.special
-    spec.config.bos_token = tokens[special.bos]
-    spec.config.eos_token = tokens[special.eos]
-    spec.config.unk_token = "<unk>"
-    spec.config.decoder_start_token = tokens[model.config.decoder_start_token_id]
+    config: Any = spec.config
+    config.bos_token = tokens[special.bos]
+    config.eos_token = tokens[special.eos]
+    config.unk_token = "<unk>"
+    start_id: Any = model.config.decoder_start_token_id
+    config.decoder_start_token = tokens[start_id]
     return spec

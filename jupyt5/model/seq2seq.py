@@ -18,12 +18,15 @@ __all__ = ["build_model", "load_model", "save_model"]
 transformers_logging.disable_progress_bar()
 
 
-def build_model(shape: ModelShape, special: SpecialIds, *, seed: int) -> BartForConditionalGeneration:
+def build_model(
+    shape: ModelShape, special: SpecialIds, *, seed: int
+) -> BartForConditionalGeneration:
     """Build a model with random weights, drawn from ``seed``.
 
     BART's own initialisation: normal(0, 0.02) for every matrix, zero biases.
     """
-    config = BartConfig(**bart_config(shape, pad=special.pad, bos=special.bos, eos=special.eos))
+    fields = bart_config(shape, pad=special.pad, bos=special.bos, eos=special.eos)
+    config = BartConfig(**fields)  # pyright: ignore[reportArgumentType]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return BartForConditionalGeneration(config)

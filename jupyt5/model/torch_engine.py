@@ -28,7 +28,8 @@ class TorchEngine:
             CheckpointError: If the folder is incomplete or its weights do not fit.
         """
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self._model = load_model(folder).to(self._device).eval()
+        self._model = load_model(folder).eval()
+        self._model.to(self._device)  # pyright: ignore[reportArgumentType]
         # Newer releases of transformers 5 call it `cache`.
         parameters = inspect.signature(self._model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -57,8 +58,9 @@ class TorchEngine:
                 encoder_outputs=encoded, decoder_input_ids=next_BT, **{self._cache_name: cache}
             )
             logits_BV = output.logits[:, -1].float()
+            logits_BV = logits_BV.index_fill(1, self._banned, -torch.inf)
             log_probs_BV = F.log_softmax(logits_BV, dim=-1)
-            chosen_B = _choose(logits_BV.index_fill(1, self._banned, -torch.inf), request, rng)
+            chosen_B = _choose(logits_BV, request, rng)
             for idx in range(n):
                 if not alive[idx]:
                     continue
@@ -74,9 +76,7 @@ class TorchEngine:
             next_BT = chosen_B[:, None]
 
 
-def _choose(
-    logits_BV: torch.Tensor, request: DecodeRequest, rng: torch.Generator
-) -> torch.Tensor:
+def _choose(logits_BV: torch.Tensor, request: DecodeRequest, rng: torch.Generator) -> torch.Tensor:
     """Pick one id a row: the best, or a draw after temperature, top-k and then top-p."""
     if request.temperature == 0:
         return logits_BV.argmax(dim=-1)

@@ -55,7 +55,7 @@ def plan_epoch(
     """Shuffle, sort within large buckets by length, cut at the token budget, shuffle batches.
 
     Args:
-        source_lengths: Upper bounds, shape (targets,).
+        source_lengths: Estimates, shape (targets,).
         target_lengths: Likewise.
         weights: Probability in [0, 1] that a target takes part in an epoch, shape (targets,).
         batch_tokens: Most source + target ids of a batch, padding included.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import BartForConditionalGeneration
 
 from jupyt5.errors import TrainingError
 from jupyt5.files import atomic_folder, write_atomic
@@ -42,8 +43,9 @@ class Progress:
 
 def save_training(
     run: Path,
-    model: torch.nn.Module,
+    model: BartForConditionalGeneration,
     optimizer: torch.optim.Optimizer,
+    *,
     tokenizer: Tokenizer,
     meta: CheckpointMeta,
     progress: Progress,
@@ -61,9 +63,7 @@ def save_training(
     return path
 
 
-def load_training(
-    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> Progress:
+def load_training(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Load a checkpoint into a model and an optimizer built for it.
 
     Raises:
@@ -102,9 +102,7 @@ def copy_model(checkpoint: Path, out: Path) -> None:
                 shutil.copyfile(path, folder / path.name)
 
 
-def _flatten(
-    model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> dict[str, torch.Tensor]:
+def _flatten(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     tensors = {_RNG_KEY: torch.get_rng_state()}
     for parameter, state in optimizer.state.items():

@@ -35,6 +35,16 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     prepare = commands.add_parser("prepare", help="turn a corpus into token arrays")
+    train = commands.add_parser("run", help="train a recipe: debug (seconds) or nano (hours, CPU)")
+    _fill_prepare(prepare)
+    _fill_run(train)
+    for command in (prepare, train):
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        command.add_argument("--verbose", action="store_true", help="log more")
+    return parser
+
+
+def _fill_prepare(prepare: argparse.ArgumentParser) -> None:
     prepare.add_argument("--corpus", type=Path, required=True, help="folder of jupyt5-corpus build")
     prepare.add_argument("--out", type=Path, required=True, help="new folder for the arrays")
     prepare.add_argument(
@@ -55,7 +65,9 @@ def _build_parser() -> argparse.ArgumentParser:
         default=2,
         help="a cell text is a target at most so often (default 2)",
     )
-    train = commands.add_parser("run", help="train a recipe: debug (seconds) or nano (hours, CPU)")
+
+
+def _fill_run(train: argparse.ArgumentParser) -> None:
     train.add_argument("recipe", help="name of a recipe")
     train.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
     train.add_argument("--out", type=Path, required=True, help="folder of the run")
@@ -68,10 +80,6 @@ def _build_parser() -> argparse.ArgumentParser:
         help="change a recipe setting, e.g. steps=2000 or optimizer.peak_lr=5e-4",
     )
     train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
-    for command in (prepare, train):
-        command.add_argument("--json", action="store_true", help="print the result as JSON")
-        command.add_argument("--verbose", action="store_true", help="log more")
-    return parser
 
 
 def _prepare(args: argparse.Namespace) -> int:
@@ -100,7 +108,9 @@ def _run(args: argparse.Namespace) -> int:
 def _flat(counts: object) -> dict[str, object]:
     if not isinstance(counts, dict):
         return {}
-    return {f"{split} {key}": value for split, part in counts.items() for key, value in part.items()}
+    return {
+        f"{split} {key}": value for split, part in counts.items() for key, value in part.items()
+    }
 
 
 def _print(result: Mapping[str, object], as_json: bool) -> None:

@@ -51,7 +51,10 @@ class ExampleMaker:
         )
 
     def estimate_lengths(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Upper bounds of source and target lengths for all targets, shapes (targets,) each."""
+        """Estimate source and target lengths of all targets, shapes (targets,) each.
+
+        Exact for a target without a prefix; a prefix moves ids from the target to the source.
+        """
         settings = self._config.formatter
         offsets = self._arrays.cell_offsets
         targets = self._arrays.targets
@@ -64,7 +67,8 @@ class ExampleMaker:
             targets + 1 + settings.num_following_cells,
         )
         own = offsets[targets + 1] - offsets[targets]
-        around = offsets[last] - offsets[first] - own + (last - first) + 5
+        # One kind a cell, the target's included; <s>, control code, slot, </s>.
+        around = offsets[last] - offsets[first] - own + (last - first) + 4
         return (
             np.minimum(around, settings.source_budget_tokens).astype(np.int64),
             np.minimum(own + 1, settings.max_target_tokens).astype(np.int64),

@@ -8,10 +8,11 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,7 +99,9 @@ def batch_loss(model: BartForConditionalGeneration, batch: Batch, pad: int) -> t
     device = model.device
     source_BS = torch.from_numpy(batch.source_BS).to(device)
     target_BT = torch.from_numpy(batch.target_BT).to(device)
-    start_B1 = torch.full_like(target_BT[:, :1], model.config.decoder_start_token_id)
+    start_id = model.config.decoder_start_token_id
+    assert start_id is not None  # every preset names it
+    start_B1 = torch.full_like(target_BT[:, :1], start_id)
     hidden_BTD = model.model(
         input_ids=source_BS,
         attention_mask=(source_BS != pad).long(),
@@ -191,9 +194,7 @@ def _iter_batches(job: Job, progress: Progress) -> Iterator[tuple[Batch, tuple[i
 
 def _make_batch(maker: ExampleMaker, positions: np.ndarray, job: Job, *, epoch: int) -> Batch:
     examples = [
-        maker.make(
-            int(position), np.random.default_rng([job.recipe.seed, epoch, int(position)])
-        )
+        maker.make(int(position), np.random.default_rng([job.recipe.seed, epoch, int(position)]))
         for position in positions
     ]
     return collate(
@@ -246,7 +247,9 @@ def _save(job: Job, progress: Progress, result: dict[str, float]) -> None:
         **result,
     }
     meta = replace(job.meta, metrics=metrics)
-    save_training(job.out, job.model, job.optimizer, job.tokenizer, meta, progress)
+    save_training(
+        job.out, job.model, job.optimizer, tokenizer=job.tokenizer, meta=meta, progress=progress
+    )
     prune(job.out, job.recipe.keep_checkpoints)
     draw_loss_curve(job.out, title=f"{job.recipe.name}: cell infilling")
 
@@ -293,7 +296,7 @@ class _StopRequest:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     def __enter__(self) -> "_StopRequest":
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -105,7 +105,8 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
     is_code = makers["train"].is_code_target()
     model = build_model(recipe.model, tokenizer.special, seed=recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device).train()
+    model.to(device)  # pyright: ignore[reportArgumentType]
+    model.train()
     return Job(
         recipe=recipe,
         out=out,
@@ -160,7 +161,8 @@ def _check_same_run(recipe: Recipe, data: Path, out: Path, *, is_new: bool) -> N
     changed = [
         key
         for key in record["recipe"]
-        if key not in _FREE_ON_RESUME and _timeless(record["recipe"][key]) != _timeless(old["recipe"].get(key))
+        if key not in _FREE_ON_RESUME
+        and _timeless(record["recipe"][key]) != _timeless(old["recipe"].get(key))
     ]
     if old["data_sha256"] != record["data_sha256"]:
         changed.append("data")
