@@ -157,11 +157,16 @@ def test_provider_end_to_end(run: Run) -> None:
 
 
 def test_validation_file_is_reused(
-    run: Run, add_set: Path, tmp_path: Path, sandbox_option: str
+    run: Run,
+    add_set: Path,
+    tmp_path: Path,
+    sandbox_option: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "validation.jsonl"
     argv = ["validate", str(add_set), "--out", str(out), "--sandbox", sandbox_option]
     assert main([*argv, "--timeout-s", "10"]) == 0
+    capsys.readouterr()
     run(None, "--samples", "gold", "--validation", str(out))
     assert (tmp_path / "run" / "validation.jsonl").read_text() == out.read_text()
 

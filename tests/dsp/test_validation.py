@@ -105,12 +105,12 @@ def test_set_may_declare_a_failing_context_harmless(
 def test_gold_that_hangs_on_chance_is_unstable(
     validate: Callable[..., dict[str, dict[str, object]]],
 ) -> None:
-    # Passes at every other start of a kernel, counted outside the sandbox's reach: by its seed.
+    # Passes at every other hash seed. The seeds are fixed, so this is no bet.
     seed_is_even = "int(os.environ['PYTHONHASHSEED']) % 2 == 0, 'random'"
     graded = f"import os\nassert add(2, 3) == 5\nassert {seed_is_even}"
-    found = validate(*[problem(graded) for _ in range(4)])
-    # Five runs each: all equal with a chance of 1 in 16; the seeds are fixed, so this is no bet.
-    assert {finding["usable"] for finding in found.values()} == {"unstable"}
+    found = validate(problem(graded))["T/0"]
+    assert found["usable"] == "unstable"
+    assert "of 5 runs" in str(found["reason"])
 
 
 def test_wrong_answer_that_hangs_or_dies_does_not_stop_the_rest(
