@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Generator[Path]:
     """Yield a temporary folder beside ``path``; rename it to ``path`` if the block succeeds.
 
     Raises:

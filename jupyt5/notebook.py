@@ -263,7 +263,7 @@ def _iter_members(text: str, position: int) -> Iterator[tuple[str, tuple[int, in
     """Yield (key, span of the value) of the JSON object that starts at ``position``."""
     position = _skip_space(text, position + 1)
     while text[position] == '"':
-        key, position = scanstring(text, position + 1)
+        key, position = cast("tuple[str, int]", scanstring(text, position + 1))
         start = _skip_space(text, _skip_space(text, position) + 1)
         end = _decoder.raw_decode(text, start)[1]
         yield key, (start, end)
