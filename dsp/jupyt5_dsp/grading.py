@@ -59,30 +59,35 @@ def grade_samples(
     Raises:
         ExecutionError: If no kernel starts.
     """
-    problems = {problem.task_id: problem for problem in grader.problem_set.problems}
-    jobs = [
-        _Job(problems[sample.task_id], sample, _make_input_key(sample, validations))
-        for sample in samples
-    ]
     repair_jsonl(path)
-    done = {str(record.get("input_key")) for record in read_jsonl(path)}
-    todo = [job for job in jobs if job.input_key not in done]
-    num_done = len(jobs) - len(todo)
-    watch(num_done, len(jobs))
+    todo = _find_undone(grader, samples, validations, path)
     unusable = [job for job in todo if not validations[job.sample.task_id].valid]
     append_jsonl(path, [_refuse(job, validations[job.sample.task_id]) for job in unusable])
-    num_done += len(unusable)
+    usable = [job for job in todo if validations[job.sample.task_id].valid]
+    num_done = len(samples) - len(usable)
+    watch(num_done, len(samples))
 
     def run(job: _Job, cancel: threading.Event) -> dict[str, object]:
         source = grader.problem_set.fill(job.problem, job.sample.completion)
         verdict, wall_s = grader.grade(job.problem, source, cancel=cancel)
         return _to_record(job, verdict, wall_s)
 
-    usable = [job for job in todo if validations[job.sample.task_id].valid]
     for _, record in run_parallel(run, usable, num_workers=num_workers):
         append_jsonl(path, [record])
         num_done += 1
-        watch(num_done, len(jobs))
+        watch(num_done, len(samples))
+
+
+def _find_undone(
+    grader: Grader, samples: Sequence[Sample], validations: Mapping[str, Validation], path: Path
+) -> list[_Job]:
+    problems = {problem.task_id: problem for problem in grader.problem_set.problems}
+    done = {str(record.get("input_key")) for record in read_jsonl(path)}
+    jobs = (
+        _Job(problems[sample.task_id], sample, _make_input_key(sample, validations))
+        for sample in samples
+    )
+    return [job for job in jobs if job.input_key not in done]
 
 
 def read_verdicts(

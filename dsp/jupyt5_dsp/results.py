@@ -77,19 +77,25 @@ def make_results(
         "verdict_counts": dict(sorted(Counter(one.verdict for one in graded).items())),
         "passed_with_flag": dict(sorted(flags.items())),
         "usable_counts": dict(sorted(Counter(v.usable for v in validations.values()).items())),
-        "problems": [
-            {
-                "task_id": outcome.task_id,
-                "notebook": problem.notebook_path,
-                "num_samples": outcome.num_samples,
-                "num_correct": outcome.num_correct,
-                "reference": validations[outcome.task_id].reference,
-                "usable": validations[outcome.task_id].usable,
-                "reason": validations[outcome.task_id].reason,
-            }
-            for problem, outcome in zip(problem_set.problems, outcomes, strict=True)
-        ],
+        "problems": _describe_problems(problem_set, outcomes, validations),
     }
+
+
+def _describe_problems(
+    problem_set: ProblemSet, outcomes: Sequence[Outcome], validations: Mapping[str, Validation]
+) -> list[dict[str, object]]:
+    return [
+        {
+            "task_id": outcome.task_id,
+            "notebook": problem.notebook_path,
+            "num_samples": outcome.num_samples,
+            "num_correct": outcome.num_correct,
+            "reference": validations[outcome.task_id].reference,
+            "usable": validations[outcome.task_id].usable,
+            "reason": validations[outcome.task_id].reason,
+        }
+        for problem, outcome in zip(problem_set.problems, outcomes, strict=True)
+    ]
 
 
 def _make_curve(outcomes: Sequence[Outcome], seed: int) -> list[list[float]]:

@@ -179,23 +179,24 @@ def _ask(
     except ContextError as exc:
         logger.warning("%s is left out: %s", problem.task_id, exc)
         return ()
-    finished = sorted(idx for idx, draft in drafts.items() if draft.finished)
-    if finished != list(range(generation.num_samples)):
+    num_finished = sum(draft.finished for draft in drafts.values())
+    if num_finished != generation.num_samples:
         message = (
-            f"{provider.uri} gave {len(finished)} of {generation.num_samples} hypotheses for "
+            f"{provider.uri} gave {num_finished} of {generation.num_samples} hypotheses for "
             f"{problem.task_id}. Run the command again to go on from here."
         )
         raise ProviderError(message)
-    return [
-        Sample(
-            task_id=problem.task_id,
-            sample_idx=idx,
-            completion=drafts[idx].text,
-            mean_logprob=drafts[idx].mean_logprob,
-            raw=drafts[idx].raw,
-        )
-        for idx in finished
-    ]
+    return [_take_draft(problem, drafts[idx]) for idx in sorted(drafts)]
+
+
+def _take_draft(problem: Problem, draft: Draft) -> Sample:
+    return Sample(
+        task_id=problem.task_id,
+        sample_idx=draft.hypothesis_idx,
+        completion=draft.text,
+        mean_logprob=draft.mean_logprob,
+        raw=draft.raw,
+    )
 
 
 def _keep_complete(path: Path, problem_set: ProblemSet, num_samples: int) -> frozenset[str]:

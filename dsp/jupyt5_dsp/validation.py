@@ -96,12 +96,7 @@ def validate_set(
     """
     problems = grader.problem_set.problems
     keys = {problem.task_id: make_key(grader, problem, environment) for problem in problems}
-    found: dict[str, Validation] = {}
-    if log_path:
-        repair_jsonl(log_path)
-        for finding in read_validations(log_path):
-            if keys.get(finding.task_id) == finding.key:
-                found[finding.task_id] = finding
+    found = _take_known(log_path, keys) if log_path else {}
     todo: dict[str, list[Problem]] = {}
     for problem in problems:
         if problem.task_id not in found:
@@ -117,6 +112,12 @@ def validate_set(
             append_jsonl(log_path, [asdict(finding) for finding in findings])
         watch(len(found), len(problems))
     return [found[problem.task_id] for problem in problems]
+
+
+def _take_known(log_path: Path, keys: Mapping[str, str]) -> dict[str, Validation]:
+    repair_jsonl(log_path)
+    known = read_validations(log_path)
+    return {one.task_id: one for one in known if keys.get(one.task_id) == one.key}
 
 
 def validate_notebook(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from jupyt5_dsp.cli import main
 
 pytestmark = pytest.mark.kernel
 
-Run = Callable[..., dict[str, object]]
+Run = Callable[..., dict[str, Any]]
 RIGHT = {
     "T/0": "def add(a, b):\n    return a + b\n",
     "T/1": "def double(a):\n    return 2 * a\n",
@@ -31,7 +32,7 @@ def run(
         *argv: str,
         out: str = "run",
         code: int = 0,
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         command = ["run", "--problems", str(add_set), "--sandbox", sandbox_option, "--json"]
         command += ["--out", str(tmp_path / out), *argv]
         if completions is not None:

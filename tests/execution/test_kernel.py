@@ -90,6 +90,11 @@ def test_endless_loop_times_out_in_half_a_second(sandbox: Sandbox) -> None:
     assert 0.4 < replies[1].wall_s < 3
 
 
+def test_endless_printing_times_out(sandbox: Sandbox) -> None:
+    verdict = verdict_of(sandbox, "while True:\n    print('x')", limit_s=2)
+    assert verdict.kind == "timeout"
+
+
 def test_solution_and_grading_share_one_limit(sandbox: Sandbox) -> None:
     solution = "import time\ntime.sleep(1)\ndef add(a, b):\n    time.sleep(1.2)\n    return a + b\n"
     assert verdict_of(sandbox, solution, limit_s=2).kind == "timeout"

@@ -17,10 +17,16 @@ from jupyt5.execution.verdicts import (
 OK, ERROR = CellStatus.OK, CellStatus.ERROR
 
 
-def reply(stage: Stage, status: CellStatus = OK, error: str = "", **more: object) -> CellReply:
+def reply(
+    stage: Stage, status: CellStatus = OK, error: str = "", *, asked_to_exit: bool = False
+) -> CellReply:
     return CellReply(
-        cell_idx=list(Stage).index(stage), stage=stage, status=status, error_name=error, **more
-    )  # type: ignore[arg-type]
+        cell_idx=list(Stage).index(stage),
+        stage=stage,
+        status=status,
+        error_name=error,
+        asked_to_exit=asked_to_exit,
+    )
 
 
 def judged(solution: CellReply, *grading: CellReply, context: CellReply | None = None) -> Verdict:
