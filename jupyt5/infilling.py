@@ -123,9 +123,7 @@ def plan_example(
         message = f"target {target_idx} is not one of {len(cells)} cells"
         raise IndexError(message)
     before = _neighbours(cells, range(target_idx - 1, -1, -1), num_context_cells, skip_blank)
-    after = _neighbours(
-        cells, range(target_idx + 1, len(cells)), num_following_cells, skip_blank
-    )
+    after = _neighbours(cells, range(target_idx + 1, len(cells)), num_following_cells, skip_blank)
     target = cells[target_idx]
     parts = _order_by_need(cells, target, before, after)
     # <s>, control, the target's kind, the slot and </s> are always there.
@@ -226,9 +224,7 @@ def _order_by_need(
     for rank, idx in enumerate(after):
         share = 0.0 if rank else _NEIGHBOUR_SHARE
         cell = cells[idx]
-        parts.append(
-            _Part(("following", idx), cell.line_ends, 0, cell.num_tokens, False, share, 1)
-        )
+        parts.append(_Part(("following", idx), cell.line_ends, 0, cell.num_tokens, False, share, 1))
     for rank, idx in enumerate(before):
         cell = cells[idx]
         share = _NEIGHBOUR_SHARE if rank == 0 and cell.kind == "markdown" else 0.0

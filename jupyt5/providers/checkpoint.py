@@ -93,9 +93,7 @@ def render_request(
     whole_lines, open_line = split_prefix(request.prefix)
     target = request.target_idx
     # Blank cells are skipped by the plan, so the window must be found among the others.
-    sources = {
-        idx: request.cells[idx].source for idx in _window(request) if idx != target
-    }
+    sources = {idx: request.cells[idx].source for idx in _window(request) if idx != target}
     ids = {idx: tokenizer.encode(source) for idx, source in sources.items()}
     prefix_ids = tokenizer.encode(whole_lines)
     suffix_ids = tokenizer.encode(request.suffix)
@@ -139,9 +137,7 @@ def _window(request: FillRequest) -> list[int]:
         return found
 
     before = take(range(request.target_idx - 1, -1, -1), request.num_context_cells)
-    after = take(
-        range(request.target_idx + 1, len(request.cells)), request.num_following_cells
-    )
+    after = take(range(request.target_idx + 1, len(request.cells)), request.num_following_cells)
     return [*before, request.target_idx, *after]
 
 

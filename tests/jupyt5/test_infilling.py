@@ -54,9 +54,7 @@ def test_blank_and_raw_cells_are_skipped_before_counting() -> None:
     cells = [view("markdown", 2), view("raw", 3), view("code", 1, blank=True), view("code", 1)]
     plan = plan_example(cells, 3, num_context_cells=1, source_budget_tokens=50)
     assert [segment.cell_idx for segment in plan if segment.role == "context"] == [0]
-    literal = plan_example(
-        cells, 3, num_context_cells=1, source_budget_tokens=50, skip_blank=False
-    )
+    literal = plan_example(cells, 3, num_context_cells=1, source_budget_tokens=50, skip_blank=False)
     assert [segment.cell_idx for segment in literal if segment.role == "context"] == [2]
 
 

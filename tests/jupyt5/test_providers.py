@@ -123,7 +123,10 @@ def test_inference_gets_the_ids_of_training(prefix: str, suffix: str) -> None:
 
     request = FillRequest(
         # A newline ends the prefix, as when the cursor stands at the start of the next line.
-        cells=tuple(cells), target_idx=2, prefix=prefix + "\n" if prefix else "", suffix=suffix
+        cells=tuple(cells),
+        target_idx=2,
+        prefix=prefix + "\n" if prefix else "",
+        suffix=suffix,
     )
     settings = FormatterSettings(source_budget_tokens=64)
     source_ids, forced_ids = render_request(request, TOKENIZER, settings)
@@ -146,9 +149,7 @@ def test_a_character_is_shown_once_all_its_bytes_are_there() -> None:
 
     provider = CheckpointProvider("x:", TOKENIZER, _meta(), OneAnswer())  # type: ignore[arg-type]
     request = FillRequest(cells=CELLS, target_idx=2)
-    chunks: list[Chunk] = list(
-        provider.generate(request, 1, Sampling(), 0, threading.Event())
-    )
+    chunks: list[Chunk] = list(provider.generate(request, 1, Sampling(), 0, threading.Event()))
     assert "".join(chunk.text_delta for chunk in chunks) == "é😀"
     assert all("\ufffd" not in chunk.text_delta for chunk in chunks)
     assert chunks[-1].finished

@@ -15,7 +15,9 @@ from jupyt5_training.prepare import PrepareConfig, prepare
 from jupyt5_training.recipes import Recipe, find_recipe
 
 
-def notebook_row(number: int, *, language: str = "python", split: str = "train") -> dict[str, object]:
+def notebook_row(
+    number: int, *, language: str = "python", split: str = "train"
+) -> dict[str, object]:
     cells = []
     for part in range(6):
         name = f"v{number}_{part}"
@@ -25,7 +27,12 @@ def notebook_row(number: int, *, language: str = "python", split: str = "train")
         )
     cells.append({"kind": "raw", "source": "raw"})
     cells.append({"kind": "code", "source": "  \n"})
-    return {"language": language, "split": split, "markdown_focused": number % 2 == 0, "cells": cells}
+    return {
+        "language": language,
+        "split": split,
+        "markdown_focused": number % 2 == 0,
+        "cells": cells,
+    }
 
 
 @pytest.fixture(scope="session")

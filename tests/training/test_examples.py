@@ -20,7 +20,7 @@ def make(data: Path, recipe: Recipe, position: int, **rates: float) -> tuple[str
     example = maker.make(position, np.random.default_rng(0))
     names = {0: "<s>", 2: "</s>", 4: "<mask>", 5: "<markdown>", 6: "<code>"}
     source = "".join(names.get(int(i)) or tokenizer.decode([int(i)]) for i in example.source_ids)
-    return source, tokenizer.decode(example.target_ids), example
+    return source, tokenizer.decode(example.target_ids.tolist()), example
 
 
 def test_a_code_target_with_its_comment_as_prefix(data: Path, recipe: Recipe) -> None:
@@ -94,9 +94,7 @@ def test_an_epoch_has_every_target_once_within_the_budget() -> None:
 
 
 def test_collate_pads_and_counts() -> None:
-    batch = collate(
-        [np.array([7, 8, 9]), np.array([7])], [np.array([2]), np.array([5, 2])], pad=1
-    )
+    batch = collate([np.array([7, 8, 9]), np.array([7])], [np.array([2]), np.array([5, 2])], pad=1)
     assert batch.source_BS.tolist() == [[7, 8, 9], [7, 1, 1]]
     assert batch.target_BT.tolist() == [[2, 1], [5, 2]]
     assert (batch.num_useful, batch.num_target) == (7, 3)

@@ -16,7 +16,7 @@ def test_cells_come_back_and_blank_and_raw_ones_are_left_out(data: Path) -> None
     assert arrays.num_notebooks == 40  # the Julia notebook is not Python
     assert len(arrays.is_code) == 40 * 12
     assert arrays.kind(0) == "markdown"
-    assert tokenizer.decode(arrays.cell(1)) == "# step 0\nv0_0 = 0 + 0\nprint(v0_0)"
+    assert tokenizer.decode(arrays.cell(1).tolist()) == "# step 0\nv0_0 = 0 + 0\nprint(v0_0)"
     assert arrays.tokens.dtype == np.uint16
 
 

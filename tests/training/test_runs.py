@@ -6,6 +6,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,10 +60,10 @@ def test_interrupted_and_resumed_equals_uninterrupted(
     out = tmp_path / "run"
     make_step = loop._do_step
 
-    def interrupt_in_step_6(job: loop.Job, batch: object, position: object, progress, log):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        if progress.step == 5:
+    def interrupt_in_step_6(*args: Any) -> Any:
+        if args[3].step == 5:
             os.kill(os.getpid(), signal.SIGINT)
-        return make_step(job, batch, position, progress, log)
+        return make_step(*args)
 
     monkeypatch.setattr(loop, "_do_step", interrupt_in_step_6)
     with pytest.raises(KeyboardInterrupt):
@@ -85,10 +86,10 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
     class KilledError(Exception):
         pass
 
-    def die_in_step_7(job: loop.Job, batch: object, position: object, progress, log):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        if progress.step == 6:
+    def die_in_step_7(*args: Any) -> Any:
+        if args[3].step == 6:
             raise KilledError
-        return make_step(job, batch, position, progress, log)
+        return make_step(*args)
 
     monkeypatch.setattr(loop, "_do_step", die_in_step_7)
     with pytest.raises(KilledError):
@@ -98,7 +99,9 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
     assert losses(tmp_path / "run") == losses(finished)
 
 
-def test_resuming_with_other_settings_is_refused(data: Path, recipe: Recipe, finished: Path) -> None:
+def test_resuming_with_other_settings_is_refused(
+    data: Path, recipe: Recipe, finished: Path
+) -> None:
     other = apply_settings(recipe, ["optimizer.peak_lr=1e-9"])
     with pytest.raises(TrainingError, match="optimizer differ"):
         run_recipe(other, data, finished, resume=True)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,6 +98,9 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    # Batches come in many shapes, and oneDNN keeps a compiled kernel for each of the last 1024:
+    # 4 GB more every thousand steps. It reads this when torch first computes.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     from jupyt5_training.recipes import apply_settings, find_recipe
     from jupyt5_training.runs import run_recipe
 

@@ -90,16 +90,14 @@ class ExampleMaker:
             int(self._arrays.notebook_offsets[notebook_idx + 1]),
             cell_idx + 1 + settings.num_following_cells,
         )
-        ids = {idx - first: self._arrays.cell(idx) for idx in range(first, last)}
+        ids = {idx - first: self._arrays.cell(idx).tolist() for idx in range(first, last)}
         kinds = {idx - first: self._arrays.kind(idx) for idx in range(first, last)}
         views = [self._tokenizer.view(kinds[local], ids[local]) for local in range(last - first)]
         target = cell_idx - first
         prefix_lines, suffix_lines = self._cut(
             ids[target], list(views[target].line_ends), kinds[target], rng
         )
-        views[target] = replace(
-            views[target], prefix_lines=prefix_lines, suffix_lines=suffix_lines
-        )
+        views[target] = replace(views[target], prefix_lines=prefix_lines, suffix_lines=suffix_lines)
         plan = plan_example(
             views,
             target,
@@ -108,13 +106,13 @@ class ExampleMaker:
             source_budget_tokens=settings.source_budget_tokens,
         )
         source = render_ids(plan, ids, kinds, self._tokenizer.special)
-        body = ids[target][views[target].prefix_end : views[target].suffix_start].astype(np.int64)
-        whole = np.append(body, self._tokenizer.special.eos)[: settings.max_target_tokens]
-        return Example(np.asarray(source, np.int64), whole)
+        body = ids[target][views[target].prefix_end : views[target].suffix_start]
+        whole = [*body, self._tokenizer.special.eos][: settings.max_target_tokens]
+        return Example(np.asarray(source, np.int64), np.asarray(whole, np.int64))
 
     def _cut(
         self,
-        ids: npt.NDArray[np.integer],
+        ids: list[int],
         line_ends: list[int],
         kind: str,
         rng: np.random.Generator,
@@ -125,7 +123,7 @@ class ExampleMaker:
         prefix = self._count_comment_lines(ids, line_ends) if kind == "code" else 0
         prefix = prefix if prefix < num_lines else 0  # a cell of comments only is its own target
         free = num_lines - prefix
-        if free < 2:  # noqa: PLR2004 (one line left: nothing to cut)
+        if free < 2:
             return prefix, 0
         if draw < self._config.prefix_rate:
             return prefix + 1 + int(position * (free - 1)), 0
@@ -133,16 +131,12 @@ class ExampleMaker:
             return prefix, 1 + int(position * (free - 1))
         return prefix, 0
 
-    def _count_comment_lines(self, ids: npt.NDArray[np.integer], line_ends: list[int]) -> int:
+    def _count_comment_lines(self, ids: list[int], line_ends: list[int]) -> int:
         """Initial comment lines (the paper's DSP rule); blank lines between them count along."""
         count = 0
         start = 0
         for line, end in enumerate(line_ends):
-            content = [
-                int(idx)
-                for idx in ids[start:end]
-                if self._tokenizer.tokens[int(idx)].strip("ĠĉĊč")
-            ]
+            content = [idx for idx in ids[start:end] if self._tokenizer.tokens[idx].strip("ĠĉĊč")]
             if content and content[0] not in self._comment_ids:
                 break
             if content:
