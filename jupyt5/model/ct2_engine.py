@@ -1,8 +1,10 @@
 # pyright: standard
 """The CTranslate2 engine: int8 weights on the CPU, no torch."""
 
+import atexit
 import queue
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +51,13 @@ class Ct2Engine:
             message = f"{folder} cannot be loaded: {exc}. Export the checkpoint again."
             raise CheckpointError(message) from exc
         self._seed_lock = threading.Lock()
+        self._is_closing = threading.Event()
+        _engines.add(self)
+
+    def close(self) -> None:
+        """Stop what is being decoded and end the library's threads."""
+        self._is_closing.set()
+        del self._greedy
 
     def decode(self, request: DecodeRequest, cancel: threading.Event) -> Iterator[Step]:
         """Draw hypotheses; see ``Engine.decode``."""
@@ -61,7 +70,7 @@ class Ct2Engine:
             if result.step >= num_forced:
                 token_id = None if result.token == _END else self._ids[result.token]
                 steps.put(Step(result.hypothesis_id, token_id, result.log_prob, result.is_last))
-            return stop.is_set() or cancel.is_set()
+            return stop.is_set() or cancel.is_set() or self._is_closing.is_set()
 
         def work() -> None:
             try:
@@ -117,3 +126,17 @@ class Ct2Engine:
             intra_threads=self._num_threads,
             files=dict(self._files),
         )
+
+
+_engines: "weakref.WeakSet[Ct2Engine]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End the library's threads while Python lives.
+
+    A thread of the library that lets go of its callback while the interpreter shuts down aborts
+    the process.
+    """
+    for engine in list(_engines):
+        engine.close()
