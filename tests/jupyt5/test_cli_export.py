@@ -1,6 +1,8 @@
 """From a checkpoint folder to an exported one that fills cells, with random weights."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,23 @@ def test_exported_checkpoint_fills_cells(
     assert len(drawn) == 3
     assert fill(notebook, out, capsys, "-n", "3", "--seed", "5") == drawn
     assert fill(notebook, out, capsys, "-n", "3", "--seed", "6") != drawn
+
+
+def test_process_ends_quietly_after_decoding(
+    checkpoint: Path, notebook: Path, tmp_path: Path
+) -> None:
+    """A thread of the decoder that outlives the interpreter would abort the process."""
+    from jupyt5.model.export import export_ctranslate2
+
+    export_ctranslate2(checkpoint, tmp_path / "out")
+    code = "import sys; from jupyt5.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "fill", str(notebook), "--cell", "1"]
+    command += ["--provider", f"jupyt5:{tmp_path / 'out'}", "--max-tokens", "1", "--json"]
+    for _ in range(12):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        # Random weights may have nothing to say: that is exit code 1, with a message.
+        assert ended.returncode in {0, 1}, ended.stderr
+        assert "terminate" not in ended.stderr
 
 
 def test_damaged_checkpoint_leaves_nothing(
