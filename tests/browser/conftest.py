@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect, sync_playwright
 
 from jupyt5.server.offline import LAB_OFFLINE_ARGS
 
@@ -24,6 +24,8 @@ TOKEN = "browser-tests"
 TIMEOUT_MS = 60_000
 PLUGIN = "jupyt5-labextension:plugin"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# JupyterLab adds the time to the address, against caches.
+FILL_URL = re.compile(r"/jupyt5/api/fill(\?|$)")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -119,6 +121,15 @@ class NotebookPage:
                     panel.content.widgets.length === numCells &&
                     panel.sessionContext.session?.kernel?.status === "idle"
                 );
+            }"""
+        )
+        # JupyterLab writes what the kernel says of itself into the metadata; a test starts after.
+        self.page.evaluate(
+            """async () => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                await panel.sessionContext.session.kernel.info;
+                await new Promise(resolve => setTimeout(resolve, 200));
+                await panel.context.save();
             }"""
         )
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
@@ -283,17 +294,34 @@ def page(jupyterlab: Page, lab: Lab) -> Iterator[Page]:
 
 
 @pytest.fixture
-def use_provider(page: Page) -> Callable[[str], None]:
-    """Let a provider answer the requests of this test."""
+def use_provider(page: Page) -> Callable[..., None]:
+    """Let providers answer this test's requests: the first the first, the last all others."""
 
-    def use(uri: str) -> None:
+    def use(*uris: str) -> None:
+        left = list(uris)
+
         def rewrite(route: Route) -> None:
+            uri = left.pop(0) if len(left) > 1 else left[0]
             body = json.loads(route.request.post_data or "{}")
             route.continue_(post_data=json.dumps(body | {"provider": uri}))
 
-        page.route("**/jupyt5/api/fill", rewrite)
+        page.route(FILL_URL, rewrite)
 
     return use
+
+
+@pytest.fixture
+def fill_requests(page: Page) -> Iterator[list[dict[str, Any]]]:
+    """The fill requests that the page sends."""
+    seen: list[dict[str, Any]] = []
+
+    def note(request: Request) -> None:
+        if request.method == "POST" and FILL_URL.search(request.url):
+            seen.append(json.loads(request.post_data or "{}"))
+
+    page.on("request", note)
+    yield seen
+    page.remove_listener("request", note)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Ghost text: offered at the cursor, accepted with Tab, taken back with one undo."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,6 @@ pytestmark = pytest.mark.browser
 DEMO = Path(__file__).parents[2] / "notebooks" / "demo.ipynb"
 EMPTY_CELL = 2
 ANSWER = "answer = 42"
-
-
-@pytest.fixture
-def requests(page):
-    """The fill requests that the page sends."""
-    seen = []
-
-    def note(request):
-        if request.url.endswith("jupyt5/api/fill"):
-            seen.append(json.loads(request.post_data))
-
-    page.on("request", note)
-    yield seen
-    page.remove_listener("request", note)
 
 
 def ghost(page):
@@ -46,7 +31,7 @@ def test_invoke_in_an_empty_cell_and_tab(open_notebook, page):
     notebook.expect_source(EMPTY_CELL, ANSWER)
 
 
-def test_while_typing(open_notebook, use_provider, page, requests):
+def test_while_typing(open_notebook, use_provider, page, fill_requests):
     use_provider("fake:text=answer+%3D+42")
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
@@ -57,10 +42,10 @@ def test_while_typing(open_notebook, use_provider, page, requests):
     # What was typed is one step, what was accepted another.
     notebook.press("Control+z")
     notebook.expect_source(EMPTY_CELL, "answer =")
-    assert requests[-1]["prefix"] in ("answer =", ANSWER)
+    assert fill_requests[-1]["prefix"] in ("answer =", ANSWER)
 
 
-def test_offsets_count_characters(open_notebook, page, requests):
+def test_offsets_count_characters(open_notebook, page, fill_requests):
     text = 'label = "😀😀😀"\nprint(la'
     notebook = open_notebook(
         [
@@ -79,19 +64,11 @@ def test_offsets_count_characters(open_notebook, page, requests):
     notebook.press("Control+End")
     notebook.press("Alt+\\")
     page.wait_for_timeout(1000)
-    assert (requests[-1]["prefix"], requests[-1]["suffix"]) == (text, "")
+    assert (fill_requests[-1]["prefix"], fill_requests[-1]["suffix"]) == (text, "")
 
 
-def test_a_newer_request_replaces_an_older_one(open_notebook, page, requests):
-    answers = {1: "fake:slow=300&text=first+first+first", 2: "fake:slow=50&text=second"}
-
-    def rewrite(route):
-        body = json.loads(route.request.post_data)
-        numbers.append(len(numbers) + 1)
-        route.continue_(post_data=json.dumps(body | {"provider": answers[numbers[-1]]}))
-
-    numbers: list[int] = []
-    page.route("**/jupyt5/api/fill", rewrite)
+def test_a_newer_request_replaces_an_older_one(open_notebook, use_provider, page, fill_requests):
+    use_provider("fake:slow=300&text=first+first+first", "fake:slow=50&text=second")
     page.evaluate(
         """() => {
             window.seenGhosts = new Set();
@@ -113,7 +90,7 @@ def test_a_newer_request_replaces_an_older_one(open_notebook, page, requests):
     expect(ghost(page)).to_contain_text("second", timeout=30_000)
     page.wait_for_timeout(1500)  # by now the first answer would be complete
     seen = page.evaluate("() => { window.ghostObserver.disconnect(); return [...seenGhosts]; }")
-    assert numbers == [1, 2]
+    assert len(fill_requests) == 2
     assert not [text for text in seen if "first" in text]
 
 
