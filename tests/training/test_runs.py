@@ -102,9 +102,22 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
 def test_resuming_with_other_settings_is_refused(
     data: Path, recipe: Recipe, finished: Path
 ) -> None:
-    other = apply_settings(recipe, ["optimizer.peak_lr=1e-9"])
-    with pytest.raises(TrainingError, match="optimizer differ"):
-        run_recipe(other, data, finished, resume=True)
+    for setting in ("seed=9", "examples.prefix_rate=0.5"):
+        other = apply_settings(recipe, [setting])
+        with pytest.raises(TrainingError, match="differ"):
+            run_recipe(other, data, finished, resume=True)
+
+
+def test_a_changed_schedule_is_recorded(
+    data: Path, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_recipe(replace(recipe, steps=4), data, tmp_path / "run", resume=False)
+    other = apply_settings(recipe, ["steps=6", "optimizer.peak_lr=0.001"])
+    run_recipe(other, data, tmp_path / "run", resume=True)
+    assert "settings change after step-00000004" in caplog.text
+    record = json.loads((tmp_path / "run" / "recipe.json").read_text("utf-8"))
+    assert record["recipe"]["optimizer"]["peak_lr"] == 0.001
+    assert record["earlier"][0]["optimizer"]["peak_lr"] == recipe.optimizer.peak_lr
 
 
 def test_bad_settings_name_the_key() -> None:

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 # What may differ when a run is resumed: nothing that changes the steps already made.
 _FREE_ON_RESUME = ("steps", "eval_every", "save_every", "keep_checkpoints", "num_threads")
+_SCHEDULE = "optimizer"
 
 
 def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[str, object]:
@@ -57,7 +58,7 @@ def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[s
     if recipe.num_threads:
         torch.set_num_threads(recipe.num_threads)
     job = _load_job(recipe, data, out)
-    _check_same_run(job.recipe, data, out, is_new=not checkpoints)
+    _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
     progress = Progress()
     torch.manual_seed(recipe.seed)
     if checkpoints:
@@ -147,38 +148,42 @@ def _check_recipe(recipe: Recipe) -> None:
         raise TrainingError(message)
 
 
-def _check_same_run(recipe: Recipe, data: Path, out: Path, *, is_new: bool) -> None:
-    """Record the run's recipe and data, or compare them with the record."""
+def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | None) -> None:
+    """Record a new run's recipe and data; compare a resumed one with the record.
+
+    The optimizer's settings may change: they shape only the steps to come. The change is noted
+    in the record with the step it comes after.
+    """
     record = json.loads(
         json.dumps({"recipe": asdict(recipe), "data_sha256": sha256_file(data / "data.json")})
     )
     path = out / "recipe.json"
-    if is_new:
+    if checkpoint is None:
         out.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(record, indent=2, sort_keys=True) + "\n")
+        _write_json(path, record)
         return
     old = json.loads(path.read_text("utf-8"))
     changed = [
         key
-        for key in record["recipe"]
-        if key not in _FREE_ON_RESUME
-        and _timeless(record["recipe"][key]) != _timeless(old["recipe"].get(key))
+        for key, value in record["recipe"].items()
+        if key not in _FREE_ON_RESUME and value != old["recipe"].get(key)
     ]
     if old["data_sha256"] != record["data_sha256"]:
         changed.append("data")
-    if changed:
+    if set(changed) - {_SCHEDULE}:
         message = (
             f"{out} was started with other settings: {', '.join(changed)} differ. "
             "Resume with the same ones, or choose another --out."
         )
         raise TrainingError(message)
+    if changed:
+        logger.warning("the optimizer's settings change after %s", checkpoint.name)
+        change = {"after": checkpoint.name, _SCHEDULE: old["recipe"][_SCHEDULE]}
+        _write_json(path, {**record, "earlier": [*old.get("earlier", []), change]})
 
 
-def _timeless(value: object) -> object:
-    """Leave out the cool-down: it only shapes the steps still to come."""
-    if isinstance(value, dict):
-        return {key: part for key, part in value.items() if key != "cooldown_steps"}
-    return value
+def _write_json(path: Path, content: object) -> None:
+    write_atomic(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
 def _git_commit() -> str:
