@@ -163,7 +163,7 @@ def _conclude(seen: Evidence) -> tuple[Usable, str]:
     if "deleted" in seen.accepted:
         if seen.test_reads_solution:
             return "solved before", "the test passes without the solution cell"
-        return "vacuous", "the test passes without the solution cell and uses nothing from it"
+        return "vacuous", "the test passes without the solution cell, of which it uses no name"
     if "none" in seen.accepted:
         return "vacuous", "the test passes although everything in the solution is None"
     return "yes", ""
