@@ -8,6 +8,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help lab test wheel check-install setup setup-dev constraints clean
 
+# The install leaves bytecode out, so the first import has to be allowed to write it.
+unexport PYTHONDONTWRITEBYTECODE
+
 ARGS ?=
 CHECKS ?=
 PYTHON ?=
