@@ -11,7 +11,7 @@ describe('LatestOnly', () => {
   });
 
   it('aborts when an answer becomes stale, and then stops watching', () => {
-    let tell = () => undefined as void;
+    let tell: () => void = () => undefined;
     const stop = jest.fn();
     const { signal } = new LatestOnly().start([
       onEvent => {

@@ -262,11 +262,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def jupyterlab(browser: Browser, lab: Lab) -> Iterator[Page]:
+def page_requests() -> list[str]:
+    """The address of everything that JupyterLab's page has asked for."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def jupyterlab(browser: Browser, lab: Lab, page_requests: list[str]) -> Iterator[Page]:
     """JupyterLab, loaded once: on a busy machine that takes longer than any test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
+    page.on("request", lambda request: page_requests.append(request.url))
     page.goto(lab.page_url("lab"))
     page.wait_for_function("window.jupyterapp?.restored.then(() => true)", timeout=120_000)
     yield page

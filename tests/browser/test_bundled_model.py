@@ -1,0 +1,30 @@
+"""The bundled model, behind the same command: whatever it writes, the joints hold."""
+
+from pathlib import Path
+
+import pytest
+
+from jupyt5.providers import list_providers
+
+pytestmark = pytest.mark.browser
+
+DEMO = Path(__file__).parents[2] / "notebooks" / "demo.ipynb"
+NANO = "jupyt5:nano"
+
+
+def test_fills_and_undoes(open_notebook, use_provider, page):
+    if not any(info.uri == NANO and info.available for info in list_providers()):
+        pytest.skip("The bundled model is not in this checkout.")
+    use_provider(NANO)
+    notebook = open_notebook(DEMO)
+    notebook.click(2)
+    notebook.press("Alt+j")
+    for _ in range(1200):
+        if notebook.source(2):
+            break
+        page.wait_for_timeout(50)
+    filled = notebook.source(2)
+    assert filled.strip()
+    assert "```" not in filled
+    notebook.press("Control+z")
+    notebook.expect_source(2, "")

@@ -1,0 +1,72 @@
+"""JupyterLab with the assistant asks nothing of the outside, and obeys the reader's settings."""
+
+import ast
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+DEMO = Path(__file__).parents[2] / "notebooks" / "demo.ipynb"
+EMPTY_CELL = 2
+
+
+def is_local(address: object) -> bool:
+    """Whether an address given to connect, or a name looked up, is on this machine."""
+    host = address[0] if isinstance(address, tuple) else address
+    if host in (None, "", "localhost", b"localhost"):
+        return True
+    if isinstance(host, bytes):
+        host = host.decode()
+    if not isinstance(host, str) or host.startswith(("/", "\0")):
+        return True  # a socket in the file system
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def test_nothing_goes_out(open_notebook, lab, page_requests):
+    notebook = open_notebook(DEMO)
+    notebook.click(EMPTY_CELL)
+    notebook.press("Alt+j")
+    notebook.expect_source(EMPTY_CELL, "answer = 42")
+    notebook.press("Shift+Enter")  # the kernel, too
+    outside = {url for url in page_requests if not url.startswith((lab.url, "data:", "blob:"))}
+    assert len(page_requests) > 50  # the page itself was recorded
+    assert outside == set()
+    addresses = [ast.literal_eval(line) for line in lab.connections.read_text().splitlines()]
+    assert addresses  # the recorder works: the kernel's sockets are in it
+    assert [address for address in addresses if not is_local(address)] == []
+
+
+def test_settings(lab, browser, make_page):
+    name = lab.add_notebook(DEMO)
+    lab.set_settings(
+        provider="fake:echo", numContextCells=2, numFollowingCells=0, numGhostCandidates=3
+    )
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    try:
+        page.goto(lab.page_url(f"lab/tree/{name}"))
+        notebook = make_page(page, name).wait()
+        notebook.click(EMPTY_CELL)
+        with page.expect_request("**/jupyt5/api/fill?*") as sent:
+            notebook.press("Alt+j")
+        body = sent.value.post_data_json
+        assert body["provider"] == "fake:echo"
+        assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
+        notebook.expect_source(EMPTY_CELL, notebook.source(EMPTY_CELL - 1))
+    finally:
+        context.close()
+        lab.set_settings()
+
+
+def test_unset_settings_are_left_to_the_server(open_notebook, fill_requests):
+    notebook = open_notebook(DEMO)
+    notebook.click(EMPTY_CELL)
+    notebook.press("Alt+j")
+    notebook.expect_source(EMPTY_CELL, "answer = 42")
+    assert not {"provider", "num_context_cells", "num_following_cells"} & set(fill_requests[0])
