@@ -91,17 +91,23 @@ def build_corpus(
     try:
         _begin(layout, identity)
         if read_manifest(layout.folder) is None:
-            steps = recipe.row_steps(holdouts)
-            _read_all(layout, units, steps, num_workers)
-            plan = make_plan(layout, range(len(units)))
-            _write_all(layout, plan, len(units), num_workers)
-            manifest = _make_manifest(layout, identity, plan, len(units))
-            with layout.whole(layout.folder / MANIFEST_NAME) as manifest_path:
-                manifest_path.write_bytes(render(manifest))
+            _read_all(layout, units, recipe.row_steps(holdouts), num_workers)
+            _write_corpus(layout, identity, len(units), num_workers)
         return _finish(layout, out)
     except BaseException:
         _tidy_after_failure(layout)
         raise
+
+
+def _write_corpus(
+    layout: Layout, identity: Mapping[str, object], num_units: int, num_workers: int
+) -> None:
+    """Write the shards that the plan over all units asks for, then the manifest, last."""
+    plan = make_plan(layout, range(num_units))
+    _write_all(layout, plan, num_units, num_workers)
+    manifest = _make_manifest(layout, identity, plan, num_units)
+    with layout.whole(layout.folder / MANIFEST_NAME) as manifest_path:
+        manifest_path.write_bytes(render(manifest))
 
 
 def _describe_inputs(units: Sequence[Unit]) -> list[Mapping[str, object]]:

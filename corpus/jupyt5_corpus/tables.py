@@ -143,20 +143,28 @@ def write_selected(
             group = table_file.read_row_group(group_idx)
             kept = [idx for idx in range(group.num_rows) if start + idx not in dropped]
             if kept:
-                selected = group.take(kept)
-                repos = [families[repo] for repo in selected.column("repo").to_pylist()]
-                added = {
-                    "duplicate_cluster": [clusters.get(start + idx) for idx in kept],
-                    "family": [family for family, _ in repos],
-                    "split": [side for _, side in repos],
-                }
-                for name, values in added.items():
-                    selected = selected.append_column(name, pa.array(values, pa.string()))
-                selected = selected.select(CORPUS_SCHEMA.names).combine_chunks()
+                selected = _complete(
+                    group.take(kept), [clusters.get(start + idx) for idx in kept], families
+                )
                 writer.write_table(selected)
                 totals.update(_count(selected))
             start += group.num_rows
     return totals
+
+
+def _complete(
+    rows: pa.Table, clusters: list[str | None], families: Mapping[str, tuple[str, str]]
+) -> pa.Table:
+    """Add the columns that only the whole corpus can tell."""
+    repos = [families[repo] for repo in rows.column("repo").to_pylist()]
+    added = {
+        "duplicate_cluster": clusters,
+        "family": [family for family, _ in repos],
+        "split": [side for _, side in repos],
+    }
+    for name, values in added.items():
+        rows = rows.append_column(name, pa.array(values, pa.string()))
+    return rows.select(CORPUS_SCHEMA.names).combine_chunks()
 
 
 def iter_rows(path: Path) -> Iterator[Mapping[str, object]]:
