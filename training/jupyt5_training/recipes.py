@@ -105,8 +105,8 @@ def nano() -> Recipe:
         examples=ExampleConfig(
             formatter=FormatterSettings(source_budget_tokens=256, max_target_tokens=128)
         ),
-        optimizer=OptimizerConfig(peak_lr=1e-3, warmup_steps=300, cooldown_steps=1000),
-        steps=6000,
+        optimizer=OptimizerConfig(peak_lr=2e-3, warmup_steps=600, cooldown_steps=1000),
+        steps=4000,
         batch_tokens=8192,
         markdown_target_rate=0.2,
         eval_every=500,
