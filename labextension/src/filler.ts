@@ -2,11 +2,12 @@ import { Notification } from '@jupyterlab/apputils';
 import { Cell } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 
+import { readText } from './candidates';
 import { findRefusal } from './context';
 import { LatestOnly } from './latest';
 import { buildRequest, findLanguage, findSlot, replaceRange, viewCell } from './notebook';
 import { Preview } from './preview';
-import { FillError, FillService, IFillSettings } from './tokens';
+import { FillService, IFillSettings } from './tokens';
 import { watchTarget } from './watches';
 
 /** Set on a notebook while one of its cells is being filled; the shortcut to cancel needs it. */
@@ -70,11 +71,11 @@ export class CellFiller {
         break;
       } else if (line.type === 'status' && line.state === 'loading') {
         preview.setNote('Loading the model… (Esc cancels)');
-      } else if (line.type === 'delta' || line.type === 'candidate') {
-        text = line.text;
+      }
+      const soFar = readText(line);
+      if (soFar !== null) {
+        text = soFar;
         preview.setText(text);
-      } else if (line.type === 'error') {
-        throw new FillError(line.code, line.message);
       }
     }
     return text;

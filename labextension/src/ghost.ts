@@ -9,12 +9,13 @@ import {
 } from '@jupyterlab/completer';
 import { NotebookPanel } from '@jupyterlab/notebook';
 
+import { collectTexts, readText } from './candidates';
 import { findRefusal } from './context';
 import { fillIcon } from './icons';
 import { LatestOnly } from './latest';
 import { buildRequest, findLanguage, separateUndoStep, viewCell } from './notebook';
 import { splitAtCodePoint } from './offsets';
-import { FillError, FillLine, FillService, IFillSettings } from './tokens';
+import { FillLine, FillService, IFillSettings } from './tokens';
 import { watchTarget } from './watches';
 
 const NOTHING: IInlineCompletionList = { items: [] };
@@ -58,7 +59,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     });
     const lines = this._service(buildRequest(panel, cell, slot, this._settings(), n), signal);
     try {
-      const items = n > 1 ? await collectAll(lines) : await this._startStream(lines);
+      const items = n > 1 ? await collectItems(lines) : await this._startStream(lines);
       // Accepting is then one step, whatever was typed a moment ago.
       separateUndoStep(cell);
       return signal.aborted ? NOTHING : { items };
@@ -98,21 +99,6 @@ export class GhostTextProvider implements IInlineCompletionProvider {
   private readonly _streams = new Map<string, AsyncGenerator<FillLine>>();
 }
 
-/** All different candidates, in the order in which they were begun. */
-async function collectAll(lines: AsyncGenerator<FillLine>): Promise<IInlineCompletionItem[]> {
-  const texts = new Map<number, string>();
-  for await (const line of lines) {
-    const text = readText(line);
-    if (text && 'hypothesis_idx' in line) {
-      texts.set(line.hypothesis_idx, text);
-    }
-  }
-  return [...new Set(texts.values())].map(insertText => ({ insertText }));
-}
-
-function readText(line: FillLine): string | null {
-  if (line.type === 'error' && line.code !== 'cancelled') {
-    throw new FillError(line.code, line.message);
-  }
-  return line.type === 'delta' || line.type === 'candidate' ? line.text : null;
+async function collectItems(lines: AsyncGenerator<FillLine>): Promise<IInlineCompletionItem[]> {
+  return (await collectTexts(lines)).map(insertText => ({ insertText }));
 }

@@ -1,0 +1,37 @@
+"""The picture in the README: a cell of the demo notebook, filled by the bundled model.
+
+``JUPYT5_SCREENSHOT=docs/img/filled-cell.png pytest -m browser tests/browser/test_screenshot.py``
+writes it; without the variable the test only makes sure that it can be taken.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyt5.providers import list_providers
+
+pytestmark = pytest.mark.browser
+
+DEMO = Path(__file__).parents[2] / "notebooks" / "demo.ipynb"
+NANO = "jupyt5:nano"
+CELL = int(os.environ.get("JUPYT5_SCREENSHOT_CELL", "5"))
+
+
+def test_filled_cell(open_notebook, use_provider, page, tmp_path):
+    if not any(info.uri == NANO and info.available for info in list_providers()):
+        pytest.skip("The bundled model is not in this checkout.")
+    use_provider(NANO)
+    notebook = open_notebook(DEMO)
+    notebook.click(CELL)
+    notebook.press("Alt+j")
+    for _ in range(1200):
+        if notebook.source(CELL):
+            break
+        page.wait_for_timeout(50)
+    notebook.press("Control+s")
+    page.wait_for_timeout(1000)
+    path = Path(os.environ.get("JUPYT5_SCREENSHOT", tmp_path / "filled-cell.png"))
+    page.locator("#main").screenshot(path=path)
+    assert path.stat().st_size > 20_000  # an empty page is smaller
+    assert notebook.source(CELL).strip()
