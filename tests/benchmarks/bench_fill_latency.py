@@ -115,7 +115,7 @@ def _peer(folder: Path, max_tokens: int) -> Callable[[FillRequest], float]:
         source_ids, _ = render_request(request, tokenizer, settings)
         start_s = time.perf_counter()
         with torch.inference_mode():
-            model.generate(
+            model.generate(  # pyright: ignore[reportAttributeAccessIssue]
                 torch.tensor([source_ids]),
                 max_new_tokens=max_tokens,
                 do_sample=False,
