@@ -170,6 +170,8 @@ def _value(outcome: Outcome, k: int) -> float:
 
 
 def _explain_blocked(outcomes: Sequence[Outcome], k: int) -> Blocked | None:
+    if not outcomes:
+        return Blocked("no problem belongs to this set", ())
     if not any(outcome.num_samples for outcome in outcomes):
         return Blocked("no problem of this set has hypotheses", ())
     short = tuple(o.task_id for o in outcomes if 0 < o.num_samples < k)
