@@ -10,8 +10,9 @@ CONTROL names the domain of the target, KIND that of each cell (JuPyT5 paper, "P
 dataset"). The paper's settings are C = 1 or 3 with F = 0 (baseline) or 1 (cell infilling).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "SpecialIds",
     "plan_example",
     "render_ids",
+    "select_neighbours",
     "split_prefix",
 ]
 
@@ -122,13 +124,48 @@ def plan_example(
     if not 0 <= target_idx < len(cells):
         message = f"target {target_idx} is not one of {len(cells)} cells"
         raise IndexError(message)
-    before = _neighbours(cells, range(target_idx - 1, -1, -1), num_context_cells, skip_blank)
-    after = _neighbours(cells, range(target_idx + 1, len(cells)), num_following_cells, skip_blank)
+    before, after = select_neighbours(
+        len(cells),
+        target_idx,
+        num_context_cells=num_context_cells,
+        num_following_cells=num_following_cells,
+        is_skipped=lambda idx: skip_blank and _is_skipped(cells[idx]),
+    )
     target = cells[target_idx]
     parts = _order_by_need(cells, target, before, after)
     # <s>, control, the target's kind, the slot and </s> are always there.
     lengths = _share_budget(parts, max(0, source_budget_tokens - 5))
     return _lay_out(cells, target_idx, before, after, lengths)
+
+
+def select_neighbours(
+    num_cells: int,
+    target_idx: int,
+    *,
+    num_context_cells: int,
+    num_following_cells: int,
+    is_skipped: Callable[[int], bool],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Choose the cells around a target, each side from the nearest to the farthest.
+
+    Args:
+        num_cells: Cells of the notebook.
+        target_idx: Index of the target.
+        num_context_cells: Most cells before it.
+        num_following_cells: Most cells after it.
+        is_skipped: Says of an index that the cell is passed over and does not count.
+
+    Returns:
+        (indices before the target, indices after it).
+    """
+
+    def take(order: range, count: int) -> tuple[int, ...]:
+        return tuple(islice((idx for idx in order if not is_skipped(idx)), count))
+
+    return (
+        take(range(target_idx - 1, -1, -1), num_context_cells),
+        take(range(target_idx + 1, num_cells), num_following_cells),
+    )
 
 
 def render_ids(
@@ -196,19 +233,6 @@ class _Part:
     keep_tail: bool
     share: float
     overhead: int
-
-
-def _neighbours(
-    cells: Sequence[CellView], order: range, count: int, skip_blank: bool
-) -> tuple[int, ...]:
-    found: list[int] = []
-    for idx in order:
-        if len(found) >= count:
-            break
-        if skip_blank and (cells[idx].blank or cells[idx].kind not in {"code", "markdown"}):
-            continue
-        found.append(idx)
-    return tuple(found)
 
 
 def _order_by_need(
@@ -291,6 +315,10 @@ def _lay_out(
         if ("following", idx) in ranges:
             segments.append(Segment("following", idx, *ranges["following", idx]))
     return tuple(segments)
+
+
+def _is_skipped(cell: CellView) -> bool:
+    return cell.blank or cell.kind not in {"code", "markdown"}
 
 
 def _control_id(kind: str, special: SpecialIds) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jupyt5.errors import CheckpointError, ProviderError
-from jupyt5.infilling import plan_example, render_ids, split_prefix
+from jupyt5.infilling import plan_example, render_ids, select_neighbours, split_prefix
 from jupyt5.model.checkpoint import (
     TOKENIZER_NAME,
     CheckpointMeta,
@@ -91,54 +91,45 @@ def render_request(
     line is forced upon the decoder.
     """
     whole_lines, open_line = split_prefix(request.prefix)
-    target = request.target_idx
-    # Blank cells are skipped by the plan, so the window must be found among the others.
-    sources = {idx: request.cells[idx].source for idx in _window(request) if idx != target}
-    ids = {idx: tokenizer.encode(source) for idx, source in sources.items()}
-    prefix_ids = tokenizer.encode(whole_lines)
-    suffix_ids = tokenizer.encode(request.suffix)
-    ids[target] = prefix_ids + suffix_ids
-    kinds = {idx: request.cells[idx].kind for idx in ids}
-    order = sorted(ids)
+    prefix_ids, suffix_ids = tokenizer.encode(whole_lines), tokenizer.encode(request.suffix)
+    window = _window(request)
+    cells = [request.cells[idx] for idx in window]
+    target = window.index(request.target_idx)
+    ids = {idx: tokenizer.encode(cell.source) for idx, cell in enumerate(cells) if idx != target}
     views = [
-        tokenizer.view(kinds[idx], ids[idx], blank=not sources.get(idx, "").strip())
-        for idx in order
+        tokenizer.target_view(cell.kind, prefix_ids, suffix_ids)
+        if idx == target
+        else tokenizer.view(cell.kind, ids[idx], blank=not cell.source.strip())
+        for idx, cell in enumerate(cells)
     ]
-    views[order.index(target)] = tokenizer.target_view(kinds[target], prefix_ids, suffix_ids)
     plan = plan_example(
         views,
-        order.index(target),
+        target,
         num_context_cells=request.num_context_cells,
         num_following_cells=request.num_following_cells,
         source_budget_tokens=settings.source_budget_tokens,
         skip_blank=request.skip_blank,
     )
-    local = range(len(order))
-    source_ids = render_ids(
-        plan,
-        {position: ids[order[position]] for position in local},
-        {position: kinds[order[position]] for position in local},
-        tokenizer.special,
-    )
-    return source_ids, tokenizer.encode(open_line)
+    ids[target] = prefix_ids + suffix_ids
+    kinds = {idx: cell.kind for idx, cell in enumerate(cells)}
+    return render_ids(plan, ids, kinds, tokenizer.special), tokenizer.encode(open_line)
 
 
 def _window(request: FillRequest) -> list[int]:
     """Indices of the cells that the plan can reach, so that no other cell is tokenised."""
 
-    def take(order: range, count: int) -> list[int]:
-        found: list[int] = []
-        for idx in order:
-            if len(found) == count:
-                break
-            cell = request.cells[idx]
-            if not request.skip_blank or (cell.kind != "raw" and cell.source.strip()):
-                found.append(idx)
-        return found
+    def is_skipped(idx: int) -> bool:
+        cell = request.cells[idx]
+        return request.skip_blank and (cell.kind == "raw" or not cell.source.strip())
 
-    before = take(range(request.target_idx - 1, -1, -1), request.num_context_cells)
-    after = take(range(request.target_idx + 1, len(request.cells)), request.num_following_cells)
-    return [*before, request.target_idx, *after]
+    before, after = select_neighbours(
+        len(request.cells),
+        request.target_idx,
+        num_context_cells=request.num_context_cells,
+        num_following_cells=request.num_following_cells,
+        is_skipped=is_skipped,
+    )
+    return sorted((*before, request.target_idx, *after))
 
 
 def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
