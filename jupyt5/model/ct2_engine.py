@@ -5,7 +5,7 @@ import atexit
 import queue
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ctranslate2
@@ -18,6 +18,7 @@ __all__ = ["Ct2Engine"]
 
 _END = "</s>"
 _NEVER_GENERATED = [[token] for token in SPECIAL_TOKENS if token != _END]
+_OnStep = Callable[[ctranslate2.GenerationStepResult], bool]
 _MODEL_NAMES = ("config.json", "model.bin", "shared_vocabulary.json")
 
 
@@ -50,7 +51,6 @@ class Ct2Engine:
         except (OSError, RuntimeError, ValueError) as exc:
             message = f"{folder} cannot be loaded: {exc}. Export the checkpoint again."
             raise CheckpointError(message) from exc
-        self._seed_lock = threading.Lock()
         self._is_closing = threading.Event()
         _engines.add(self)
 
@@ -93,9 +93,23 @@ class Ct2Engine:
             stop.set()
             worker.join()
 
-    def _translate(self, request: DecodeRequest, on_step: object) -> None:
+    def _translate(self, request: DecodeRequest, on_step: _OnStep) -> None:
+        if request.temperature == 0:
+            self._run(self._greedy, request, on_step)
+            return
+        with _SeedTurn(request.seed) as turn:
+
+            def on_sampled(result: ctranslate2.GenerationStepResult) -> bool:
+                if result.step >= len(request.forced_ids):
+                    turn.end()
+                return on_step(result)
+
+            self._run(self._build(), request, on_sampled)
+
+    def _run(
+        self, translator: ctranslate2.Translator, request: DecodeRequest, on_step: _OnStep
+    ) -> None:
         is_greedy = request.temperature == 0
-        translator = self._greedy if is_greedy else self._build_seeded(request.seed)
         forced = [self._tokens[idx] for idx in request.forced_ids]
         translator.translate_batch(
             [[self._tokens[idx] for idx in request.source_ids]],
@@ -112,11 +126,6 @@ class Ct2Engine:
             callback=on_step,
         )
 
-    def _build_seeded(self, seed: int) -> ctranslate2.Translator:
-        with self._seed_lock:
-            ctranslate2.set_random_seed(seed % (1 << 31))
-            return self._build()
-
     def _build(self) -> ctranslate2.Translator:
         return ctranslate2.Translator(
             self._name,
@@ -126,6 +135,34 @@ class Ct2Engine:
             intra_threads=self._num_threads,
             files=dict(self._files),
         )
+
+
+class _SeedTurn:
+    """The library's seed is global and read when a new thread first samples.
+
+    So a request keeps the turn from setting the seed until its first id is drawn; without it, a
+    second request could set its own seed in between.
+    """
+
+    _lock = threading.Lock()
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._is_ended = False
+
+    def __enter__(self) -> "_SeedTurn":
+        self._lock.acquire()
+        ctranslate2.set_random_seed(self._seed % (1 << 31))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let the next request set its seed; does nothing the second time."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._lock.release()
 
 
 _engines: "weakref.WeakSet[Ct2Engine]" = weakref.WeakSet()

@@ -59,6 +59,8 @@ class TorchEngine:
             )
             logits_BV = output.logits[:, -1].float()
             logits_BV = logits_BV.index_fill(1, self._banned, -torch.inf)
+            if position == 0 and not request.forced_ids:  # as CTranslate2: at least one id in all
+                logits_BV[:, self._eos] = -torch.inf
             log_probs_BV = F.log_softmax(logits_BV, dim=-1)
             chosen_B = _choose(logits_BV, request, rng)
             for idx in range(n):

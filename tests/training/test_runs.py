@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,22 @@ def test_a_seed_decides_the_hypotheses(finished: Path, tmp_path: Path, runtime: 
     assert draw(1) != draw(2)
     assert draw(1)[0] != draw(1)[1]
     assert not {idx for row in draw(3) for idx in row} & (tokenizer.special_id_set - {2})
+
+
+def test_seeds_hold_when_requests_run_at_once(finished: Path, tmp_path: Path) -> None:
+    export_ctranslate2(finished / "model", tmp_path / "ct2", "int8")
+    tokenizer = Tokenizer.load(tmp_path / "ct2" / "tokenizer.json")
+    engine = Ct2Engine(tmp_path / "ct2", tokenizer, num_threads=1)
+
+    def draw(seed: int) -> list[int | None]:
+        request = DecodeRequest(
+            source_ids=[0, 6, 6, 4, 2], forced_ids=[300], seed=seed, max_tokens=8
+        )
+        return [step.token_id for step in engine.decode(request, threading.Event())]
+
+    one_by_one = [draw(seed) for seed in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(draw, range(12))) == one_by_one
 
 
 @pytest.mark.parametrize("runtime", ["int8", "torch"])
