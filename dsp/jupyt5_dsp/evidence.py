@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from jupyt5.execution.kernel import Step
 from jupyt5.execution.verdicts import CellReply, CellStatus, Stage, Verdict, VerdictKind, judge
@@ -18,7 +18,9 @@ __all__ = ["Evidence", "WrongAnswer", "gather_evidence"]
 WrongAnswer = Literal["deleted", "none"]
 
 _TRIAL_EXTRA_S = 10.0
-_NUM_CHANCE_RUNS = 3
+_NUM_CHANCE_RUNS = 2
+_NUM_REPEATS = 20
+_REPEATS_S = 20.0
 _LONG_NOTEBOOK_S = 60.0
 # Cells that match may give another result at another time: worth some more runs.
 _CHANCE = re.compile(r"random|shuffle|\bset\(|\bhash\(|\btime\b|uuid")
@@ -30,7 +32,8 @@ class Evidence:
 
     Attributes:
         reference: Verdict on the reference in the first run.
-        num_runs: Runs of the reference, under different hash seeds.
+        num_runs: Runs of the reference, under different hash seeds; with repeats on one kernel
+            where those showed that chance decides.
         num_passed: How many of them passed.
         accepted: Wrong answers that passed too: the solution cell left out, or all of it None.
         test_reads_solution: Whether the grading cells use a name that the solution defines.
@@ -48,7 +51,7 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class _Trial:
     problem: Problem
-    kind: WrongAnswer
+    kind: str
     source: str | None
     limit_s: float
 
@@ -87,6 +90,7 @@ class _NotebookRuns:
             more = self._run_reference(run_idx)
             for problem in self._problems:
                 self._note(more, problem)
+        self._repeat_by_chance(passing, _wall_s_of(replies))
         return {
             p.task_id: Evidence(
                 reference=first[p.task_id],
@@ -137,13 +141,54 @@ class _NotebookRuns:
         for trial in (trial for trial in trials if trial in accused):
             kinds = accepted.setdefault(trial.problem.task_id, set())
             if not kinds and self._confirm(trial):
-                kinds.add(trial.kind)
+                kinds.add(cast("WrongAnswer", trial.kind))
         return {task_id: frozenset(kinds) for task_id, kinds in accepted.items()}
 
-    def _make_trials(self, problem: Problem, ref_wall_s: Mapping[int, float]) -> list[_Trial]:
+    def _repeat_by_chance(
+        self, passing: Sequence[Problem], ref_wall_s: Mapping[int, float]
+    ) -> None:
+        """Run references that may depend on chance many times over, on one kernel.
+
+        Each takes milliseconds there. A reference that cannot be run twice fails every time;
+        only one that passes sometimes shows chance.
+        """
+        chancy = [problem for problem in passing if self._may_depend_on_chance(problem)]
+        if not chancy or sum(ref_wall_s.values()) > _LONG_NOTEBOOK_S:
+            return
+        cells = self._grader.problem_set.cells_of(chancy[0])
+        repeats: list[_Trial] = []
+        for problem in chancy:
+            limit_s = self._limit_trial(problem, ref_wall_s)
+            count = int(_REPEATS_S / max(self._own_wall_s(problem, ref_wall_s), 1e-3))
+            source = cells[problem.cell_idx].source
+            names = (f"repeat {idx}" for idx in range(min(count, _NUM_REPEATS)))
+            repeats += [_Trial(problem, name, source, limit_s) for name in names]
+        planned = self._interleave(repeats)
+        replies = self._run([step for _, step in planned], 1)
+        own: dict[_Trial, list[CellReply]] = {repeat: [] for repeat in repeats}
+        for (repeat, _), reply in zip(planned, replies, strict=True):
+            if repeat:
+                own[repeat].append(reply)
+        for problem in chancy:
+            results = [_all_passed(own[repeat]) for repeat in repeats if repeat.problem == problem]
+            if 0 < sum(results) < len(results):
+                self._passes[problem.task_id] += results
+
+    def _may_depend_on_chance(self, problem: Problem) -> bool:
+        cells = self._grader.problem_set.cells_of(problem)
+        own = (cells[idx].source for idx in (problem.cell_idx, *problem.grading_idxs))
+        return any(_CHANCE.search(source) for source in own)
+
+    def _own_wall_s(self, problem: Problem, ref_wall_s: Mapping[int, float]) -> float:
         own_idxs = (problem.cell_idx, *problem.grading_idxs)
-        spent_s = sum(ref_wall_s.get(idx, 0.0) for idx in own_idxs)
-        limit_s = min(self._grader.limits.timeout_s, 2 * spent_s + _TRIAL_EXTRA_S)
+        return sum(ref_wall_s.get(idx, 0.0) for idx in own_idxs)
+
+    def _limit_trial(self, problem: Problem, ref_wall_s: Mapping[int, float]) -> float:
+        spent_s = self._own_wall_s(problem, ref_wall_s)
+        return min(self._grader.limits.timeout_s, 2 * spent_s + _TRIAL_EXTRA_S)
+
+    def _make_trials(self, problem: Problem, ref_wall_s: Mapping[int, float]) -> list[_Trial]:
+        limit_s = self._limit_trial(problem, ref_wall_s)
         cells = self._grader.problem_set.cells_of(problem)
         mutant = make_none_mutant(cells[problem.cell_idx].source)
         trials = [_Trial(problem, "deleted", None, limit_s)]
@@ -205,12 +250,8 @@ class _NotebookRuns:
         """Say how often to run the reference again: where chance may play, or it failed."""
         if sum(_wall_s_of(replies).values()) > _LONG_NOTEBOOK_S:
             return 0
-        problem_set = self._grader.problem_set
-        for problem in self._problems:
-            cells = problem_set.cells_of(problem)
-            own = (cells[idx].source for idx in (problem.cell_idx, *problem.grading_idxs))
-            if any(_CHANCE.search(source) for source in own):
-                return _NUM_CHANCE_RUNS
+        if any(self._may_depend_on_chance(problem) for problem in self._problems):
+            return _NUM_CHANCE_RUNS
         own_failure = {VerdictKind.WRONG, VerdictKind.ERROR}
         return 1 if any(verdict.kind in own_failure for verdict in first.values()) else 0
 
