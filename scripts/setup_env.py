@@ -30,6 +30,7 @@ UI_BUILT = ROOT / "jupyt5" / "labextension"
 UI_NAME = "jupyt5-labextension"
 MIN_NODE = 20
 MAX_SHOWN_LINES = 60
+KERNEL_MODULES = "ipykernel.kernelapp, ipykernel.ipkernel, numpy"
 
 # What changes an install besides the sources, which are used in place.
 INSTALL_INPUTS = ("pyproject.toml", "constraints.txt", "jupyt5/__init__.py", "jupyt5/server/config")
@@ -86,6 +87,8 @@ def install(extras: set[str]) -> None:
         [*pip, "install", "--no-compile", "-c", "constraints.txt", "-e", target],
         "Check that the package index can be reached, then run make again.",
     )
+    # A sandboxed kernel cannot write bytecode, and would compile all it loads at every start.
+    run([str(BIN / "python"), "-c", f"import {KERNEL_MODULES}"], "Remove .venv, then try again.")
     INSTALL_STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras)}) + "\n")
 
 
@@ -199,6 +202,7 @@ def run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
         "PATH": os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)]),
         "YARN_ENABLE_TELEMETRY": "0",
     }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.monotonic()
     try:
         answer = subprocess.run(
