@@ -34,10 +34,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _lab(options: argparse.Namespace) -> int:
+    from jupyt5.server.offline import offline_environment
+
     command = build_command(options.rest, provider=options.provider, folder=Path.cwd())
+    environment = offline_environment(os.environ)
     if os.name == "posix":
-        os.execv(command[0], command)  # signals and the terminal go to JupyterLab
-    return subprocess.run(command, check=False).returncode
+        os.execve(command[0], command, environment)  # signals and the terminal go to JupyterLab
+    return subprocess.run(command, check=False, env=environment).returncode
 
 
 def build_command(jupyter_args: list[str], *, provider: str | None, folder: Path) -> list[str]:

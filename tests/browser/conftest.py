@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect, sync_playwright
 
-from jupyt5.server.offline import LAB_OFFLINE_ARGS
+from jupyt5.server.offline import LAB_OFFLINE_ARGS, offline_environment
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "browser-tests"
@@ -221,7 +221,7 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
     ]
     log = folder / "server.log"
     with log.open("wb") as sink:
-        process = subprocess.Popen(command, env=env, stdout=sink, stderr=sink)
+        process = subprocess.Popen(command, env=offline_environment(env), stdout=sink, stderr=sink)
     lab = Lab(f"http://127.0.0.1:{port}/", folder / "root", connections)
     try:
         wait_for_server(lab, process, log)

@@ -27,12 +27,13 @@ def is_local(address: object) -> bool:
         return False
 
 
-def test_nothing_goes_out(open_notebook, lab, page_requests):
+def test_nothing_goes_out(open_notebook, lab, page, page_requests):
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
     notebook.press("Alt+j")
     notebook.expect_source(EMPTY_CELL, "answer = 42")
     notebook.press("Shift+Enter")  # the kernel, too
+    assert "news" not in page.locator("body").inner_text()  # nor is it offered
     outside = {url for url in page_requests if not url.startswith((lab.url, "data:", "blob:"))}
     assert len(page_requests) > 50  # the page itself was recorded
     assert outside == set()

@@ -31,7 +31,7 @@ def test_filled_cell(open_notebook, use_provider, page, tmp_path):
         page.wait_for_timeout(50)
     notebook.press("Control+s")
     page.wait_for_timeout(1000)
-    path = Path(os.environ.get("JUPYT5_SCREENSHOT", tmp_path / "filled-cell.png"))
+    path = Path(os.environ.get("JUPYT5_SCREENSHOT") or tmp_path / "filled-cell.png")
     page.locator("#main").screenshot(path=path)
     assert path.stat().st_size > 20_000  # an empty page is smaller
     assert notebook.source(CELL).strip()
