@@ -3,7 +3,9 @@
 import argparse
 import json
 import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run ``dsp-eval``; returns its exit code."""
     args = _make_parser().parse_args(argv)
     console.setup_logging(verbose=args.verbose)
+    # Ended from outside, a run cleans up as after Ctrl-C; only a main thread may say so.
+    with suppress(ValueError):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     body = cast("Callable[[argparse.Namespace], int]", args.body)
     return console.run(lambda: body(args), extra="dsp")
 

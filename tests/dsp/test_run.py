@@ -172,8 +172,9 @@ def test_validation_file_is_reused(
     assert (tmp_path / "run" / "validation.jsonl").read_text() == out.read_text()
 
 
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_no_process_and_can_go_on(
-    add_set: Path, tmp_path: Path, sandbox_option: str
+    sent: signal.Signals, add_set: Path, tmp_path: Path, sandbox_option: str
 ) -> None:
     samples = tmp_path / "samples.jsonl"
     slow = "import time\ntime.sleep(60)\n"
@@ -195,7 +196,7 @@ def test_interrupt_leaves_no_process_and_can_go_on(
             break
         time.sleep(0.2)
     time.sleep(3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
