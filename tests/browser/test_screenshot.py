@@ -5,6 +5,7 @@ writes it; without the variable the test only makes sure that it can be taken.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,12 @@ NANO = "jupyt5:nano"
 CELL = int(os.environ.get("JUPYT5_SCREENSHOT_CELL", "5"))
 
 
-def test_filled_cell(open_notebook, use_provider, page, tmp_path):
+def test_filled_cell(lab, make_page, use_provider, page, tmp_path):
     if not any(info.uri == NANO and info.available for info in list_providers()):
         pytest.skip("The bundled model is not in this checkout.")
     use_provider(NANO)
-    notebook = open_notebook(DEMO)
+    shutil.copy(DEMO, lab.root / DEMO.name)
+    notebook = make_page(page, DEMO.name).open()
     notebook.click(CELL)
     notebook.press("Alt+j")
     for _ in range(1200):
