@@ -80,16 +80,27 @@ def run_jobs(work: Callable[[Job], None], jobs: Sequence[Job], num_workers: int)
 def _interrupt_held() -> Generator[None]:
     """Hold Ctrl-C back while workers are started: they inherit that, this process gets it later.
 
-    Ctrl-C reaches the whole group of processes, but only the main one acts on it.
+    Ctrl-C reaches the whole group of processes, but only the main one acts on it. The mask is what
+    workers inherit; here it is not enough, since another thread may be handed the signal, so that
+    the handler only takes note.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if not hasattr(signal, "pthread_sigmask") or not _is_main_thread():
         yield
         return
+    noted: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _frame: noted.append(number))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, previous)
+        if noted:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _start(stop_event: Event) -> None:
