@@ -131,8 +131,7 @@ def plan_example(
         num_following_cells=num_following_cells,
         is_skipped=lambda idx: skip_blank and _is_skipped(cells[idx]),
     )
-    target = cells[target_idx]
-    parts = _order_by_need(cells, target, before, after)
+    parts = _order_by_need(cells, cells[target_idx], before, after)
     # <s>, control, the target's kind, the slot and </s> are always there.
     lengths = _share_budget(parts, max(0, source_budget_tokens - 5))
     return _lay_out(cells, target_idx, before, after, lengths)

@@ -11,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -79,6 +80,8 @@ def main(argv: list[str] | None = None) -> int:
     groups = parser.parse_args(argv).groups or list(GROUPS)
     if unknown := sorted(set(groups) - set(GROUPS)):
         parser.error(f"unknown group {unknown[0]!r}. Known: {', '.join(GROUPS)}.")
+    # A job in the background of a script ignores Ctrl-C, and so would the programs under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     picked = [check for check in CHECKS if check.group in groups]
     chromium_missing = "browser" in groups and not find_chromium()
     outcomes = [
