@@ -61,12 +61,14 @@ def plan_reference(
 ) -> tuple[Step, ...]:
     """Plan one run of a notebook as it is, far enough for all ``problems`` of it."""
     cells = problem_set.cells_of(problems[0])
-    last_idx = max(max(problem.grading_idxs) for problem in problems)
+    own_idxs = {idx for p in problems for idx in (p.cell_idx, *p.grading_idxs)}
+    last_idx = max(own_idxs)
     limit_s = max(limits.timeout_s, limits.context_timeout_s)
     return tuple(
         Step(cell_idx=idx, source=cell.source, stage=Stage.CONTEXT, limit_s=limit_s)
         for idx, cell in enumerate(cells[: last_idx + 1])
-        if cell.kind == "code" and cell.source.strip()
+        # A problem's own cells count even when blank: trials take their places from them.
+        if cell.kind == "code" and (idx in own_idxs or cell.source.strip())
     )
 
 

@@ -27,8 +27,12 @@ def validate(
         """Validate notebooks whose problem is the cell before the last; return the findings."""
         named = {f"r{idx}/nb.ipynb": cells for idx, cells in enumerate(notebooks)}
         problems = [
-            {"task_id": f"T/{idx}", "notebook_path": path, "cell_index": _solution_idx(cells)}
-            | fields
+            {
+                "task_id": f"T/{idx}",
+                "notebook_path": path,
+                "cell_index": _solution_idx(cells),
+                **fields,
+            }
             for idx, (path, cells) in enumerate(named.items())
         ]
         folder = write_set(named, problems)
@@ -41,7 +45,8 @@ def validate(
 
 
 def _solution_idx(cells: Sequence[tuple[str, str]]) -> int:
-    return next(idx for idx, (_, source) in enumerate(cells) if source.startswith("def add"))
+    found = (idx for idx, (_, source) in enumerate(cells) if source.startswith("def add"))
+    return next(found, 0)
 
 
 def problem(graded: str, *, kind: str = "code") -> list[tuple[str, str]]:
@@ -85,6 +90,19 @@ def test_tests_that_test_nothing(validate: Callable[..., dict[str, dict[str, obj
     assert "is markdown" in reasons["T/4"]
     assert "missing" in reasons["T/5"]
     assert "does not pass here" in reasons["T/7"]
+
+
+def test_blank_solution_cell_is_a_finding(
+    validate: Callable[..., dict[str, dict[str, object]]],
+) -> None:
+    needs_it = "assert missing == 1"
+    found = validate(
+        [("markdown", "Write it."), ("code", ""), ("code", "assert True")],
+        [("markdown", "Write it."), ("code", " \n"), ("code", needs_it)],
+        cell_index=1,
+    )
+    assert [one["usable"] for one in found.values()] == ["vacuous", "no"]
+    assert [one["reference"] for one in found.values()] == ["passed", "error"]
 
 
 def test_failing_context_is_context(validate: Callable[..., dict[str, dict[str, object]]]) -> None:
