@@ -10,6 +10,7 @@ CONTROL names the domain of the target, KIND that of each cell (JuPyT5 paper, "P
 dataset"). The paper's settings are C = 1 or 3 with F = 0 (baseline) or 1 (cell infilling).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -30,6 +31,9 @@ __all__ = [
 CONTROL_CODES = ("<markdown>", "<code>", "<comment>", "<docstring>", "<signature>")
 
 SegmentRole = Literal["control", "context", "slot", "prefix", "suffix", "following"]
+
+# The tokenizer takes a run of newlines as one piece, so a cut never falls inside one.
+_OPEN_LINE = re.compile(r"(?:\r?\n)+[^\n]*\Z")
 
 # Shares of the budget that are kept for the parts which must never be dropped.
 _TARGET_SHARE = 0.5
@@ -209,16 +213,14 @@ def split_prefix(prefix: str) -> tuple[str, str]:
 
     Returns:
         (whole lines, open line). The whole lines belong in the source; the open line, with the
-        newline before it, is what a decoder must be made to begin with, because training cuts
+        newlines before it, is what a decoder must be made to begin with, because training cuts
         only between lines. A comment line counts as whole: comments come first and code follows.
     """
-    start = prefix.rfind("\n") + 1
-    if prefix[start:].lstrip().startswith("#"):
+    match = _OPEN_LINE.search(prefix)
+    open_line = match.group() if match else prefix
+    if open_line.lstrip().startswith("#"):
         return prefix, ""
-    cut = start - 1 if start else 0
-    if cut > 0 and prefix[cut - 1] == "\r":
-        cut -= 1
-    return prefix[:cut], prefix[cut:]
+    return prefix[: len(prefix) - len(open_line)], open_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def write_cell_source(path: str | Path, cell_idx: int, source: str) -> None:
     Args:
         path: Notebook of nbformat 4 or later.
         cell_idx: Index of the cell, from 0.
-        source: The new source.
+        source: The new source; lone surrogates in it become U+FFFD.
 
     Raises:
         NotebookError: If the file is older than nbformat 4, damaged, or has no such cell.
@@ -114,7 +114,7 @@ def write_cell_source(path: str | Path, cell_idx: int, source: str) -> None:
         message = f"{label} is not UTF-8 and is not written to. Save it in Jupyter first."
         raise NotebookError(message) from exc
     start, end = _find_source_span(text, cell_idx, label)
-    replacement = _render_source(text, start, end, source)
+    replacement = _render_source(text, start, end, _mend(source))
     write_atomic(notebook_path, (text[:start] + replacement + text[end:]).encode("utf-8"))
 
 
@@ -190,11 +190,15 @@ def _join_source(value: object) -> str:
         text = value
     else:
         text = "".join(line for line in _as_sequence(value) if isinstance(line, str))
+    return _mend(text)
+
+
+def _mend(text: str) -> str:
+    """Replace lone surrogates: they are no characters, and nothing could encode them."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # A lone surrogate is no character; nothing downstream could encode it.
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 

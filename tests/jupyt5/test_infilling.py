@@ -107,6 +107,9 @@ def test_an_impossible_target_is_refused() -> None:
         ("x = 1\n# count", ("x = 1\n# count", "")),
         ("def f(x):\n    ", ("def f(x):", "\n    ")),
         ("a = 1\r\nb", ("a = 1", "\r\nb")),
+        ("# c\n\n", ("# c", "\n\n")),
+        ("a = 1\n\n    b", ("a = 1", "\n\n    b")),
+        ("\n", ("", "\n")),
     ],
 )
 def test_a_prefix_is_split_at_its_open_line(prefix: str, parts: tuple[str, str]) -> None:

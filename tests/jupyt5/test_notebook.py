@@ -301,3 +301,10 @@ def test_a_doubled_key_is_written_where_it_counts(tmp_path: Path):
     assert read_notebook(path).cells[0].source == "b"
     write_cell_source(path, 0, "c")
     assert read_notebook(path).cells[0].source == "c"
+
+
+def test_a_lone_surrogate_is_written_as_a_replacement(tmp_path):
+    path = tmp_path / "a.ipynb"
+    path.write_text('{"cells": [{"cell_type": "code", "source": ""}], "nbformat": 4}')
+    write_cell_source(path, 0, "x = '\ud800'")
+    assert read_notebook(path).cells[0].source == "x = '\ufffd'"

@@ -104,11 +104,12 @@ def test_requests_and_sampling_check_their_ranges() -> None:
             Sampling(**fields)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n\n"])
 @pytest.mark.parametrize("prefix", ["", "# comment", "# comment\nx = 1"])
 @pytest.mark.parametrize("suffix", ["", "\nprint(a)"])
-def test_inference_gets_the_ids_of_training(prefix: str, suffix: str) -> None:
+def test_inference_gets_the_ids_of_training(prefix: str, suffix: str, gap: str) -> None:
     """A cell filled live has the source that training would have made of the same cut."""
-    body = "\nfor a in b:"
+    body = gap + "for a in b:"
     whole = TOKENIZER.encode(prefix + body + suffix)
     num_prefix = len(TOKENIZER.find_line_ends(TOKENIZER.encode(prefix)))
     num_suffix = len(TOKENIZER.find_line_ends(TOKENIZER.encode(suffix)))
@@ -125,13 +126,13 @@ def test_inference_gets_the_ids_of_training(prefix: str, suffix: str) -> None:
         # A newline ends the prefix, as when the cursor stands at the start of the next line.
         cells=tuple(cells),
         target_idx=2,
-        prefix=prefix + "\n" if prefix else "",
+        prefix=prefix + gap if prefix else "",
         suffix=suffix,
     )
     settings = FormatterSettings(source_budget_tokens=64)
     source_ids, forced_ids = render_request(request, TOKENIZER, settings)
     if prefix:
-        assert TOKENIZER.decode(forced_ids) == "\n"
+        assert TOKENIZER.decode(forced_ids) == gap
     assert source_ids == expected
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from jupyt5.errors import CheckpointError, TrainingError, UsageError
 from jupyt5.model.checkpoint import read_meta
@@ -19,7 +20,7 @@ from jupyt5.model.decoding import DecodeRequest, Engine, Step
 from jupyt5.model.export import export_ctranslate2
 from jupyt5.model.torch_engine import TorchEngine
 from jupyt5.tokenizer import Tokenizer
-from jupyt5_training import loop
+from jupyt5_training import checkpoints, loop
 from jupyt5_training.checkpoints import find_checkpoints
 from jupyt5_training.cli import main
 from jupyt5_training.metrics import read_metrics
@@ -142,6 +143,41 @@ def test_settings_that_cannot_work_are_refused(data: Path, recipe: Recipe, tmp_p
     with pytest.raises(UsageError, match="precision"):
         run_recipe(replace(recipe, precision="int4"), data, tmp_path / "x", resume=False)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "steps=0",
+        "eval_every=0",
+        "eval_targets=0",
+        "save_every=0",
+        "seed=-1",
+        "model.num_heads=3",
+        "examples.formatter.num_context_cells=-1",
+        "markdown_target_rate=1.5",
+        "optimizer.peak_lr=0",
+    ],
+)
+def test_values_out_of_range_are_usage_errors(
+    data: Path, recipe: Recipe, tmp_path: Path, setting: str
+) -> None:
+    with pytest.raises(UsageError, match=setting.partition("=")[0]):
+        run_recipe(apply_settings(recipe, [setting]), data, tmp_path / "x", resume=False)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_full_disk_is_a_message(
+    data: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save_nothing(*args: object) -> None:
+        message = "I/O error: No space left on device (os error 28)"
+        raise SafetensorError(message)
+
+    monkeypatch.setattr(checkpoints, "save_file", save_nothing)
+    with pytest.raises(TrainingError, match="Free some space"):
+        run_recipe(recipe, data, tmp_path / "run", resume=False)
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 
 def test_both_engines_say_the_same(finished: Path, tmp_path: Path) -> None:

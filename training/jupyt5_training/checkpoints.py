@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import BartForConditionalGeneration
 
@@ -26,6 +27,7 @@ __all__ = ["Progress", "copy_model", "find_checkpoints", "load_training", "prune
 _STATE_NAME = "state.json"
 _OPTIMIZER_NAME = "optimizer.safetensors"
 _RNG_KEY = "rng.torch"
+_CUDA_RNG_KEY = "rng.cuda"
 _RUNTIME_NAMES = (_STATE_NAME, _OPTIMIZER_NAME)
 
 
@@ -54,12 +56,16 @@ def save_training(
     path = run / "checkpoints" / f"step-{progress.step:08d}"
     if path.exists():
         return path
-    with atomic_folder(path) as folder:
-        save_model(model, folder)
-        tokenizer.save(folder / TOKENIZER_NAME)
-        write_meta(folder, meta)
-        save_file(_flatten(model, optimizer), folder / _OPTIMIZER_NAME)
-        write_atomic(folder / _STATE_NAME, json.dumps(asdict(progress), indent=2) + "\n")
+    try:
+        with atomic_folder(path) as folder:
+            save_model(model, folder)
+            tokenizer.save(folder / TOKENIZER_NAME)
+            write_meta(folder, meta)
+            save_file(_flatten(model, optimizer), folder / _OPTIMIZER_NAME)
+            write_atomic(folder / _STATE_NAME, json.dumps(asdict(progress), indent=2) + "\n")
+    except SafetensorError as exc:  # what a full disk is to this library
+        message = f"{path} cannot be written: {exc}. Free some space and go on with --resume."
+        raise TrainingError(message) from exc
     return path
 
 
@@ -73,6 +79,8 @@ def load_training(path: Path, model: torch.nn.Module, optimizer: torch.optim.Opt
         model.load_state_dict(load_model(path).state_dict())
         tensors = load_file(path / _OPTIMIZER_NAME)
         torch.set_rng_state(tensors.pop(_RNG_KEY))
+        if _CUDA_RNG_KEY in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors[_CUDA_RNG_KEY])
         _unflatten(model, optimizer, tensors)
         fields = json.loads((path / _STATE_NAME).read_text("utf-8"))
         return Progress(**fields)
@@ -105,6 +113,8 @@ def copy_model(checkpoint: Path, out: Path) -> None:
 def _flatten(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     tensors = {_RNG_KEY: torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors[_CUDA_RNG_KEY] = torch.cuda.get_rng_state()
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
             tensors[f"{key}/{names[id(parameter)]}"] = torch.as_tensor(value).detach().clone()
@@ -116,4 +126,6 @@ def _unflatten(
 ) -> None:
     for name, parameter in model.named_parameters():
         keys = [key for key in tensors if key.partition("/")[2] == name]
-        optimizer.state[parameter] = {key.partition("/")[0]: tensors[key] for key in keys}
+        optimizer.state[parameter] = {
+            key.partition("/")[0]: tensors[key].to(parameter.device) for key in keys
+        }

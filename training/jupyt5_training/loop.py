@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from tqdm import tqdm
 from transformers import BartForConditionalGeneration
 
+from jupyt5.errors import TrainingError
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.batches import Batch, collate, plan_epoch
@@ -184,6 +185,9 @@ def _iter_batches(job: Job, progress: Progress) -> Iterator[tuple[Batch, tuple[i
             seed=job.recipe.seed,
             epoch=epoch,
         )
+        if not len(plan):
+            message = "No target takes part in training. Raise --set markdown_target_rate."
+            raise TrainingError(message)
         for batch_idx in range(first, len(plan)):
             yield (
                 _make_batch(job.train_maker, plan[batch_idx], job, epoch=epoch),

@@ -128,6 +128,7 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
 
 
 def _check_recipe(recipe: Recipe) -> None:
+    _check_ranges(recipe)
     if recipe.precision not in {"float32", "bfloat16"}:
         message = f"precision = {recipe.precision!r} is unknown. Use float32 or bfloat16."
         raise UsageError(message)
@@ -146,6 +147,39 @@ def _check_recipe(recipe: Recipe) -> None:
             f"tokens. Use --set batch_tokens={smallest} or more."
         )
         raise TrainingError(message)
+
+
+def _check_ranges(recipe: Recipe) -> None:
+    """Refuse values that no run can have, by the name that ``--set`` gives them."""
+    formatter, model, optimizer = recipe.examples.formatter, recipe.model, recipe.optimizer
+    checks = {
+        "steps": recipe.steps >= 1,
+        "eval_every": recipe.eval_every >= 1,
+        "eval_targets": recipe.eval_targets >= 1,
+        "save_every": recipe.save_every >= 1,
+        "seed": recipe.seed >= 0,
+        "num_threads": recipe.num_threads >= 0,
+        "markdown_target_rate": 0 <= recipe.markdown_target_rate <= 1,
+        "examples.prefix_rate": 0 <= recipe.examples.prefix_rate <= 1,
+        "examples.suffix_rate": 0 <= recipe.examples.suffix_rate <= 1,
+        "examples.formatter.num_context_cells": formatter.num_context_cells >= 0,
+        "examples.formatter.num_following_cells": formatter.num_following_cells >= 0,
+        "examples.formatter.source_budget_tokens": formatter.source_budget_tokens >= 8,
+        "examples.formatter.max_target_tokens": formatter.max_target_tokens >= 1,
+        "model.d_model": model.d_model >= 1,
+        "model.num_heads": model.num_heads >= 1 and model.d_model % model.num_heads == 0,
+        "model.dropout": 0 <= model.dropout < 1,
+        "optimizer.peak_lr": optimizer.peak_lr > 0,
+        "optimizer.warmup_steps": optimizer.warmup_steps >= 0,
+        "optimizer.cooldown_steps": optimizer.cooldown_steps >= 0,
+    }
+    wrong = [name for name, is_fine in checks.items() if not is_fine]
+    if wrong:
+        message = (
+            f"No run can have this value of {', '.join(wrong)}. Correct the --set option; "
+            "counts are at least 1, rates lie in [0, 1], num_heads divides d_model."
+        )
+        raise UsageError(message)
 
 
 def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | None) -> None:
