@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib.metadata
-import json
 import logging
 import os
 import platform
@@ -11,15 +10,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any
 
 from jupyt5.execution.kernel import Launch, Step, run_steps
 from jupyt5.execution.sandbox import Sandbox
 from jupyt5.execution.verdicts import CellReply, Verdict, judge
 from jupyt5.execution.workspace import open_workspace
+from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.plans import Limits, forgives_context, plan_sample
 from jupyt5_dsp.problems import Problem, ProblemSet
 
@@ -56,12 +55,11 @@ class Grader:
         self.sandbox = sandbox
         self.limits = limits
         self.seed = seed
+        self.copies: Copies = plan_copies(problem_set)
         self._home: tempfile.TemporaryDirectory[str] | None = None
-        self._blanked: Mapping[Path, bytes] = {}
 
     def __enter__(self) -> "Grader":
         self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
-        self._blanked = dict(_blank_solutions(self.problem_set))
         _warm_up(Path(self._home.name), find_imports(self.problem_set))
         return self
 
@@ -88,13 +86,11 @@ class Grader:
         folder = PurePosixPath(problem.notebook_path).parent
         if problem.repository_name:
             folder = folder.relative_to(problem.repository_name)
-        # The answers of the set are no data file of its notebooks.
-        answers = frozenset(root_path.glob("*.jsonl*"))
         home_path = Path(self._home.name) if self._home else None
         with open_workspace(
             source_path,
-            leave_out=answers,
-            replaced=self._blanked,
+            leave_out=self.copies.left_out,
+            replaced=self.copies.blanked,
             home_template_path=home_path,
         ) as workspace:
             launch = Launch(workspace, self.sandbox, str(folder), hash_seed)
@@ -148,23 +144,6 @@ def find_imports(problem_set: ProblemSet) -> tuple[str, ...]:
             if cell.kind == "code":
                 found.update(_IMPORT.findall(cell.source))
     return tuple(sorted(found))
-
-
-def _blank_solutions(problem_set: ProblemSet) -> list[tuple[Path, bytes]]:
-    """Return the set's notebooks without their reference solutions, for the work folders."""
-    problems_by_path: dict[str, list[Problem]] = {}
-    for problem in problem_set.problems:
-        problems_by_path.setdefault(problem.notebook_path, []).append(problem)
-    blanked: list[tuple[Path, bytes]] = []
-    for path, problems in problems_by_path.items():
-        notebook_path = problem_set.root_path / path
-        document: Any = json.loads(notebook_path.read_bytes().decode("utf-8-sig"))
-        cells = document.get("cells", [])
-        for problem in problems:
-            if problem.cell_idx < len(cells):
-                cells[problem.cell_idx]["source"] = problem_set.prefix_of(problem)
-        blanked.append((notebook_path, json.dumps(document).encode()))
-    return blanked
 
 
 def _warm_up(home_path: Path, module_names: Sequence[str]) -> None:
