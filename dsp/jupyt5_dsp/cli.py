@@ -116,11 +116,23 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help=("hypotheses a problem (default with --provider: 100); the most taken from --samples"),
     )
     add("-k", type=_ks, default=(1, 10, 100), metavar="K,K", help="budgets of pass@k")
-    add("--context", type=int, default=3, metavar="C", help="cells before that the model sees")
-    add("--following", type=int, default=1, metavar="F", help="cells after that the model sees")
-    add("--temperature", type=float, default=0.8, help="0 is greedy")
+    add(
+        "--context",
+        type=_not_negative,
+        default=3,
+        metavar="C",
+        help="cells before that the model sees",
+    )
+    add(
+        "--following",
+        type=_not_negative,
+        default=1,
+        metavar="F",
+        help="cells after that the model sees",
+    )
+    add("--temperature", type=float, default=0.8, help="0 is greedy, and needs -n 1")
     add("--top-p", type=float, default=0.95, help="nucleus mass")
-    add("--top-k", type=int, default=0, help="most likely tokens kept; 0 keeps all")
+    add("--top-k", type=_not_negative, default=0, help="most likely tokens kept; 0 keeps all")
     add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
     add("--validation", type=Path, metavar="FILE", help="findings of dsp-eval validate to reuse")
 
@@ -136,7 +148,7 @@ def _add_execution(parser: argparse.ArgumentParser, *, timeout_s: float) -> None
     add("--context-timeout-s", type=_seconds, default=600.0, help="wall seconds for another cell")
     add("--workers", type=_count, default=os.cpu_count() or 1, help="kernels at a time")
     add("--limit", type=_count, metavar="N", help="only the first N problems")
-    add("--seed", type=int, default=0, help="of hypotheses, hash seeds and intervals")
+    add("--seed", type=_not_negative, default=0, help="of hypotheses, hash seeds and intervals")
     add(
         "--sandbox",
         default="auto",
@@ -150,6 +162,14 @@ def _count(text: str) -> int:
     value = int(text)
     if value < 1:
         message = f"{text} is not 1 or more"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def _not_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        message = f"{text} is not 0 or more"
         raise argparse.ArgumentTypeError(message)
     return value
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from jupyt5.errors import UsageError
 from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5.providers import Sampling
 from jupyt5_dsp.grader import Grader, describe_environment
@@ -83,7 +84,18 @@ def print_validation(found: Mapping[str, Any], echo: Print) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Do ``dsp-eval run``; returns what ``results.json`` holds."""
+    """Do ``dsp-eval run``; returns what ``results.json`` holds.
+
+    Raises:
+        UsageError: If several hypotheses are asked of greedy decoding, which has but one.
+    """
+    num_samples = args.num_samples or _DEFAULT_NUM_SAMPLES
+    if args.provider and args.temperature == 0 and num_samples > 1:
+        message = (
+            f"--temperature 0 gives one hypothesis a problem, not {num_samples}. "
+            "Use -n 1 with it, or a higher temperature."
+        )
+        raise UsageError(message)
     suite = find_suite(args.suite)
     sampling = Sampling(
         temperature=args.temperature,
@@ -98,7 +110,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         ks=args.k,
         limits=Limits(timeout_s=args.timeout_s, context_timeout_s=args.context_timeout_s),
         generation=Generation(
-            num_samples=args.num_samples or _DEFAULT_NUM_SAMPLES,
+            num_samples=num_samples,
             num_context_cells=args.context,
             num_following_cells=args.following,
             sampling=sampling,

@@ -26,6 +26,8 @@ def one_error(capsys: pytest.CaptureFixture[str]) -> str:
         (["--samples", "{tmp}/none.jsonl"], 1, "cannot be read"),
         (["--provider", "nonsense:x"], 2, "nonsense"),
         (["--provider", "fake:", "--top-p", "2"], 2, "top_p = 2.0 is out of range"),
+        (["--provider", "fake:", "--temperature", "0"], 2, "Use -n 1"),
+        (["--provider", "fake:", "--temperature", "0", "-n", "2"], 2, "not 2"),
         (["--samples", "gold", "--sandbox", "jail"], 2, "--sandbox jail is unknown"),
     ],
 )
@@ -56,6 +58,11 @@ def test_bad_input(
         ["--limit", "0"],
         ["--timeout-s", "-1"],
         ["--workers", "x"],
+        ["--seed", "-1"],
+        ["--context", "-1"],
+        ["--following", "-1"],
+        ["--top-k", "-1"],
+        ["--max-tokens", "0"],
         ["--provider", "fake:"],
     ],
 )
