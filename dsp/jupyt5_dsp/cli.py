@@ -15,13 +15,18 @@ __all__ = ["main"]
 
 _EXAMPLES = """examples:
   dsp-eval validate problems/ --timeout-s 60 --out validation.jsonl
-  dsp-eval run --problems problems/ --samples gold --out runs/gold
+  dsp-eval run --problems problems/ --samples gold --timeout-s 60 \\
+    --validation validation.jsonl --out runs/gold
   dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
   dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
   dsp-eval report runs/nano
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
 """
+
+_VALIDATION_HELP = (
+    "findings of dsp-eval validate to reuse, where limits, seed, environment and files are the same"
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -116,25 +121,14 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help=("hypotheses a problem (default with --provider: 100); the most taken from --samples"),
     )
     add("-k", type=_ks, default=(1, 10, 100), metavar="K,K", help="budgets of pass@k")
-    add(
-        "--context",
-        type=_not_negative,
-        default=3,
-        metavar="C",
-        help="cells before that the model sees",
-    )
-    add(
-        "--following",
-        type=_not_negative,
-        default=1,
-        metavar="F",
-        help="cells after that the model sees",
-    )
+    count = _not_negative
+    add("--context", type=count, default=3, metavar="C", help="cells before that the model sees")
+    add("--following", type=count, default=1, metavar="F", help="cells after that the model sees")
     add("--temperature", type=float, default=0.8, help="0 is greedy, and needs -n 1")
     add("--top-p", type=float, default=0.95, help="nucleus mass")
     add("--top-k", type=_not_negative, default=0, help="most likely tokens kept; 0 keeps all")
     add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
-    add("--validation", type=Path, metavar="FILE", help="findings of dsp-eval validate to reuse")
+    add("--validation", type=Path, metavar="FILE", help=_VALIDATION_HELP)
 
 
 def _add_execution(parser: argparse.ArgumentParser, *, timeout_s: float) -> None:

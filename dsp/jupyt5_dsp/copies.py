@@ -81,6 +81,6 @@ def _blank(problem_set: ProblemSet, path: str, problems: Sequence[Problem]) -> b
         return None
 
 
-def _source_of(cell: Any) -> str:
+def _source_of(cell: Mapping[str, str | list[str]]) -> str:
     source = cell.get("source") or ""
     return source if isinstance(source, str) else "".join(source)

@@ -19,6 +19,7 @@ from jupyt5.execution.sandbox import Sandbox
 from jupyt5.execution.verdicts import CellReply, Verdict, judge
 from jupyt5.execution.workspace import open_workspace
 from jupyt5_dsp.copies import Copies, plan_copies
+from jupyt5_dsp.fingerprint import digest_files
 from jupyt5_dsp.plans import Limits, forgives_context, plan_sample
 from jupyt5_dsp.problems import Problem, ProblemSet
 
@@ -56,6 +57,7 @@ class Grader:
         self.limits = limits
         self.seed = seed
         self.copies: Copies = plan_copies(problem_set)
+        self._data_digests: dict[str, str] = {}
         self._home: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> "Grader":
@@ -95,6 +97,21 @@ class Grader:
         ) as workspace:
             launch = Launch(workspace, self.sandbox, str(folder), hash_seed)
             return run_steps(steps, launch, cancel=cancel)
+
+    def digest_data(self, problem: Problem) -> str:
+        """Return a digest of the data files that the problem's notebook finds beside it."""
+        name = problem.repository_name
+        if name not in self._data_digests:
+            root_path = self.problem_set.root_path / name
+            kept = (
+                path
+                for path in root_path.rglob("*")
+                if not path.is_symlink()
+                and path not in self.copies.left_out
+                and path not in self.copies.blanked
+            )
+            self._data_digests[name] = digest_files(root_path, kept)
+        return self._data_digests[name]
 
     def grade(
         self, problem: Problem, source: str, *, cancel: threading.Event | None = None

@@ -179,7 +179,10 @@ def _read_problem(record: object) -> Problem:
         raise ValueError(message)
     cell_idx = _read_index(fields["cell_index"])
     listed = fields.get("grading_cells")
-    grading = cast("list[object]", listed) if isinstance(listed, list) else [cell_idx + 1]
+    if listed is not None and not isinstance(listed, list):
+        message = f"grading_cells is {listed!r}, not a list of indices"
+        raise TypeError(message)
+    grading = [cell_idx + 1] if listed is None else cast("list[object]", listed)
     passes = fields.get("passes_modern")
     return Problem(
         task_id=str(fields["task_id"]),

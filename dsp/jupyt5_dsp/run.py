@@ -12,6 +12,7 @@ from jupyt5.console import progress
 from jupyt5.execution.sandbox import Sandbox
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.providers import Provider, load_provider
+from jupyt5_dsp.fingerprint import digest_model
 from jupyt5_dsp.grader import Grader, describe_environment
 from jupyt5_dsp.grading import GradedSample, grade_samples, read_verdicts
 from jupyt5_dsp.jsonl import append_jsonl
@@ -74,6 +75,7 @@ def run_benchmark(
     """
     provider = load_provider(config.provider_uri) if config.provider_uri else None
     given = _read_given(problem_set, config)
+    known = read_validations(config.validation_path) if config.validation_path else []
     environment = describe_environment(problem_set, sandbox)
     identity = _make_identity(suite, problem_set, environment, config)
     out_path = config.out_path
@@ -88,7 +90,7 @@ def run_benchmark(
         write_samples(samples_path, given)
     with Grader(problem_set, sandbox, config.limits, config.seed) as grader:
         with clock.phase("validation_s"):
-            findings = _validate(grader, environment, config)
+            findings = _validate(grader, environment, known, config)
         validations = {finding.task_id: finding for finding in findings}
         with clock.phase("grading_s"):
             graded = _grade(grader, given, validations, config)
@@ -120,6 +122,7 @@ def _make_identity(
     if config.provider_uri is not None:
         provider = config.provider_uri
         settings |= asdict(config.generation)
+        settings["model_sha256"] = digest_model(provider)
     elif config.samples == GOLD:
         provider = GOLD
     else:
@@ -146,11 +149,13 @@ def _generate(
 
 
 def _validate(
-    grader: Grader, environment: Mapping[str, object], config: RunConfig
+    grader: Grader,
+    environment: Mapping[str, object],
+    known: Sequence[Validation],
+    config: RunConfig,
 ) -> Sequence[Validation]:
     log_path = config.out_path / "validation.jsonl"
-    if config.validation_path and not log_path.exists():
-        known = read_validations(config.validation_path)
+    if known and not log_path.exists():
         append_jsonl(log_path, [asdict(finding) for finding in known])
     with watch_progress("problems validated", "problem") as watch:
         return validate_set(

@@ -5,6 +5,8 @@ run tries two wrong answers at each problem, then goes on with the reference; wh
 tried again alone on a fresh kernel. Verdicts that differ between runs make a problem unstable.
 """
 
+import json
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +31,13 @@ __all__ = [
 ]
 
 Usable = Literal["yes", "no", "vacuous", "unstable", "solved before"]
+
+_KEY_PARTS = ("cells", "data files", "time limits", "seed", "environment")
+_KEY_PART_LENGTH = 24
+# All that is written begins so; a cut last line that does not is somebody else's.
+_LINE_START = b'{"task_id": '
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +69,17 @@ class Validation:
 
 
 def make_key(grader: Grader, problem: Problem, environment: Mapping[str, object]) -> str:
-    """Return a digest of the problem's cells, the limits, the seed and the environment."""
+    """Return digests of all that a finding depends on, one for each of ``_KEY_PARTS``."""
     cells = grader.problem_set.cells_of(problem)
     sources = [f"{cell.kind}:{cell.source}" for cell in cells[: _end_of(problem)]]
-    about = [
-        repr(problem),
-        repr(grader.limits),
-        str(grader.seed),
-        repr(sorted(environment.items())),
-    ]
-    return digest([*about, *sources])
+    parts = (
+        [repr(problem), *sources],
+        [grader.digest_data(problem)],
+        [repr(grader.limits)],
+        [str(grader.seed)],
+        [repr(sorted(environment.items()))],
+    )
+    return ".".join(digest(part)[:_KEY_PART_LENGTH] for part in parts)
 
 
 def validate_set(
@@ -115,9 +125,50 @@ def validate_set(
 
 
 def _take_known(log_path: Path, keys: Mapping[str, str]) -> dict[str, Validation]:
+    if log_path.is_file():
+        _refuse_foreign(log_path)
     repair_jsonl(log_path)
     known = read_validations(log_path)
-    return {one.task_id: one for one in known if keys.get(one.task_id) == one.key}
+    fitting = {one.task_id: one for one in known if keys.get(one.task_id) == one.key}
+    stale = {one.task_id: one for one in known if one.task_id in keys.keys() - fitting.keys()}
+    if stale:
+        reasons = {
+            part for one in stale.values() for part in _differing(one.key, keys[one.task_id])
+        }
+        logger.warning(
+            "%s: %d of %d findings do not hold here (made with other %s): made again.",
+            log_path,
+            len(stale),
+            len(stale) + len(fitting),
+            ", ".join(part for part in _KEY_PARTS if part in reasons),
+        )
+    return fitting
+
+
+def _differing(old_key: str, new_key: str) -> list[str]:
+    old, new = old_key.split("."), new_key.split(".")
+    if len(old) != len(new):
+        return list(_KEY_PARTS)
+    return [name for name, *pair in zip(_KEY_PARTS, old, new, strict=True) if pair[0] != pair[1]]
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a file with anything but findings in it, before a byte of it is changed."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    length = min(len(rest), len(_LINE_START))
+    is_ours = rest[:length] == _LINE_START[:length]
+    try:
+        for line in lines:
+            if is_ours and line.strip():
+                is_ours = bool(_from_record(json.loads(line), path))
+    except (ValueError, TypeError, ProblemSetError):
+        is_ours = False
+    if not is_ours:
+        message = (
+            f"{path} exists and holds something else than findings of dsp-eval validate; "
+            "it was left as it is. Choose another --out."
+        )
+        raise ProblemSetError(message)
 
 
 def validate_notebook(

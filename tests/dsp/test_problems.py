@@ -65,6 +65,14 @@ def test_folder_without_problems(tmp_path: Path) -> None:
         ('{"task_id": "a", "notebook_path": "a.ipynb", "cell_index": -1}', "not the index"),
         ('{"task_id": "a", "notebook_path": "../a.ipynb", "cell_index": 1}', "leads out"),
         ('{"task_id": "a", "notebook_path": "/a.ipynb", "cell_index": 1}', "leads out"),
+        (
+            '{"task_id": "a", "notebook_path": "a.ipynb", "cell_index": 1, "grading_cells": 2}',
+            "line 1: grading_cells is 2, not a list",
+        ),
+        (
+            '{"task_id": "a", "notebook_path": "a.ipynb", "cell_index": 1, "grading_cells": "2"}',
+            "line 1: grading_cells is '2', not a list",
+        ),
     ],
 )
 def test_damaged_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
