@@ -48,13 +48,17 @@ class BoundedClient(NotebookClient):
         Widgets and other messages are not answered: their content is the sample's to choose.
         """
         del cell, cell_index
-        content: dict[str, Any] = msg["content"]
+        content: object = msg["content"]
+        if not isinstance(content, dict):
+            return None
+        content = cast("dict[str, object]", content)
         if msg["msg_type"] == "status" and content.get("execution_state") == "idle":
             raise CellExecutionComplete
-        text: object = content.get("text")
+        text = content.get("text")
         if msg["msg_type"] in {"execute_result", "display_data"}:
-            data: object = content.get("data")
-            text = cast("dict[str, object]", data).get("text/plain") if data else None
+            data = content.get("data")
+            is_bundle = isinstance(data, dict)
+            text = cast("dict[str, object]", data).get("text/plain") if is_bundle else None
         if isinstance(text, str):
             room = _OUTPUT_LIMIT_CHARS - self._num_output_chars
             self._num_output_chars += len(text)
@@ -63,16 +67,20 @@ class BoundedClient(NotebookClient):
         return None
 
     def render_output(self) -> str:
-        """Return the beginning of what the cell printed, saying how much was dropped."""
-        text = make_plain("".join(self._output_parts))
-        num_dropped = self._num_output_chars - _OUTPUT_LIMIT_CHARS
-        return f"{text}\n[… {num_dropped:,} more characters]\n" if num_dropped > 0 else text
+        """Return the beginning of what the cell printed."""
+        return make_plain("".join(self._output_parts))
+
+    @property
+    def num_dropped_chars(self) -> int:
+        """How many printed characters were not kept."""
+        return max(self._num_output_chars - _OUTPUT_LIMIT_CHARS, 0)
 
     def _keep_reply(
         self, *, cell: object, cell_index: int, execute_reply: Mapping[str, Any]
     ) -> None:
         del cell, cell_index
-        self.last_reply = execute_reply["content"]
+        content: object = execute_reply["content"]
+        self.last_reply = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
 
 
 def _return_limit(limit_s: float, _cell: NotebookNode) -> float:
@@ -80,5 +88,9 @@ def _return_limit(limit_s: float, _cell: NotebookNode) -> float:
 
 
 def make_plain(text: str) -> str:
-    """Take colour codes and control characters out: texts of samples end up on terminals."""
-    return _CONTROL.sub("", _ANSI_CODE.sub("", text))
+    """Take colour codes and control characters out: texts of samples end up on terminals.
+
+    Lone surrogates become question marks, for no file could hold them.
+    """
+    encodable = text.encode("utf-8", "replace").decode("utf-8")
+    return _CONTROL.sub("", _ANSI_CODE.sub("", encodable))

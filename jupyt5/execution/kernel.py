@@ -10,6 +10,7 @@ count; outputs are kept as a short text for people.
 import asyncio
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ _STARTUP_TIMEOUT_S = 120
 _STARTUP_TRIES = 3
 _INTERRUPT_GRACE_S = 10.0
 _CANCEL_POLL_S = 0.1
+_LONE_SURROGATE = re.compile("[\\ud800-\\udfff]")
 
 logger = logging.getLogger(__name__)
 
@@ -146,6 +148,8 @@ class _Session:
             return _make_reply(step, CellStatus.NOT_RUN)
         if limit_s <= 0:
             return _make_reply(step, CellStatus.TIMEOUT)
+        if _LONE_SURROGATE.search(step.source):
+            return _refuse_source(step)
         client.prepare(limit_s)
         cell = client.nb["cells"][position]
         start_s = time.monotonic()
@@ -155,6 +159,12 @@ class _Session:
         except CellTimeoutError:
             status = CellStatus.TIMEOUT
         except DeadKernelError:
+            status = CellStatus.DIED
+        except Exception as exc:
+            # The sample runs in the interpreter and can break the talk with it in any way: forged
+            # signatures, junk on a socket. What is sent from then on proves nothing.
+            logger.info("Cell %d broke the talk with its kernel: %r", step.cell_idx, exc)
+            self._kill()
             status = CellStatus.DIED
         wall_s = time.monotonic() - start_s
         if self._cancel.is_set():
@@ -170,11 +180,14 @@ class _Session:
         for task in stale:
             task.cancel()
         await asyncio.gather(*stale, return_exceptions=True)
-        await self._manager.interrupt_kernel()
         client.prepare(_INTERRUPT_GRACE_S)
         try:
+            await self._manager.interrupt_kernel()
             await client.async_execute_cell(new_code_cell("None"), 0, store_history=False)
-        except (CellTimeoutError, DeadKernelError):
+        except Exception as exc:
+            if self._cancel.is_set():
+                raise KeyboardInterrupt from None
+            logger.info("The kernel did not come back after a time-out: %r", exc)
             return False
         return True
 
@@ -250,17 +263,35 @@ def _make_reply(
     step: Step, status: CellStatus, client: BoundedClient | None = None, wall_s: float = 0.0
 ) -> CellReply:
     content: Mapping[str, Any] = client.last_reply if client else {}
-    traceback: list[object] = content.get("traceback") or []
-    payload: list[object] = content.get("payload") or []
+    payload = _read_list(content, "payload")
     sources = [cast("dict[str, object]", p).get("source") for p in payload if isinstance(p, dict)]
+    lines = [line for line in _read_list(content, "traceback") if isinstance(line, str)]
     return CellReply(
         cell_idx=step.cell_idx,
         stage=step.stage,
         status=status,
         error_name=make_plain(str(content.get("ename") or "")),
         error_message=shorten(make_plain(str(content.get("evalue") or ""))),
-        traceback=make_plain("\n".join(line for line in traceback if isinstance(line, str))),
+        traceback=make_plain("\n".join(lines)),
         output_head=client.render_output() if client else "",
+        num_dropped_chars=client.num_dropped_chars if client else 0,
         asked_to_exit="ask_exit" in sources,
         wall_s=wall_s,
+    )
+
+
+def _read_list(content: Mapping[str, Any], name: str) -> list[object]:
+    # The sample can change what its interpreter answers.
+    value: object = content.get(name)
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _refuse_source(step: Step) -> CellReply:
+    """Answer for the interpreter, which cannot be sent a lone surrogate and would refuse it."""
+    return CellReply(
+        cell_idx=step.cell_idx,
+        stage=step.stage,
+        status=CellStatus.ERROR,
+        error_name="SyntaxError",
+        error_message="the source holds a lone surrogate, which is not valid UTF-8",
     )

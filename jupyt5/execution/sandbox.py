@@ -38,7 +38,8 @@ class Sandbox:
     ) -> None:
         self.name = name
         self._bwrap_path = bwrap_path
-        self._hidden_paths = tuple(path.resolve() for path in hidden_paths)
+        # Outer folders first: one hidden later would bring an inner one back to light.
+        self._hidden_paths = tuple(sorted({path.resolve() for path in hidden_paths}))
 
     @property
     def isolates(self) -> bool:
@@ -57,8 +58,8 @@ class Sandbox:
         sockets = str(workspace.socket_path)
         command = [self._bwrap_path, *_wall_options()]
         for path in self._hidden_paths:
-            if path.is_dir() and not any(kept.is_relative_to(path) for kept in _python_paths()):
-                command += ["--tmpfs", str(path)]
+            if path.is_dir():
+                command += ["--tmpfs", str(path), *_show_python([path])]
         command += ["--bind", sockets, sockets, "--bind", str(workspace.work_path), work]
         command += ["--bind", str(workspace.home_path), home, "--chdir", f"{work}/{folder}"]
         # The kernel watches its parent's id, which means nothing in its own process space.
@@ -75,7 +76,8 @@ def choose_sandbox(name: str, *, hidden_paths: Sequence[Path] = ()) -> Sandbox:
 
     Raises:
         UsageError: If the name is unknown.
-        ExecutionError: If bubblewrap is missing or does not work on this machine.
+        ExecutionError: If bubblewrap is missing or does not work on this machine, or a hidden
+            folder is the interpreter's own.
     """
     if name not in SANDBOX_CHOICES:
         message = f"--sandbox {name} is unknown. Choose one of: {', '.join(SANDBOX_CHOICES)}."
@@ -83,6 +85,7 @@ def choose_sandbox(name: str, *, hidden_paths: Sequence[Path] = ()) -> Sandbox:
     if name == "none":
         logger.warning("No sandbox: the code that is run can do whatever you can do.")
         return Sandbox("none")
+    _check_hidden(hidden_paths)
     bwrap_path = shutil.which("bwrap")
     if not bwrap_path:
         message = f"The sandbox needs bubblewrap (bwrap), which is not on PATH. {_HINT}"
@@ -113,11 +116,26 @@ def _wall_options() -> list[str]:
     for path in covered:
         if path.is_dir():
             options += ["--tmpfs", str(path)]
+    return options + _show_python(covered)
+
+
+def _show_python(covered: Sequence[Path]) -> list[str]:
+    """Bring back the interpreter where it lives under a folder that was just covered."""
+    options: list[str] = []
     for path in _python_paths():
-        # The interpreter may itself live under a folder that was just covered.
         if any(path.is_relative_to(cover) for cover in covered):
             options += ["--ro-bind", str(path), str(path)]
     return options
+
+
+def _check_hidden(hidden_paths: Sequence[Path]) -> None:
+    for path in hidden_paths:
+        if path.resolve() in _python_paths():
+            message = (
+                f"The sandbox cannot hide {path}: the Python interpreter is installed in that very "
+                "folder. Move the folder's other files, or use an interpreter elsewhere."
+            )
+            raise ExecutionError(message)
 
 
 def _python_paths() -> list[Path]:

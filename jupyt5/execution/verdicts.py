@@ -26,7 +26,7 @@ FLAG_CONTEXT_RAISED = "context cell raised"
 
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _EXITS = frozenset({"SystemExit", "KeyboardInterrupt"})
-_TEXT_LIMIT_CHARS = 4000
+_TEXT_LIMIT_BYTES = 4096
 
 
 class VerdictKind(StrEnum):
@@ -69,7 +69,10 @@ class CellStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellReply:
-    """The interpreter's answer to one cell, and the beginning of what the cell printed."""
+    """The interpreter's answer to one cell, and the beginning of what the cell printed.
+
+    ``num_dropped_chars`` more characters were printed than ``output_head`` was made from.
+    """
 
     cell_idx: int
     stage: Stage
@@ -78,13 +81,14 @@ class CellReply:
     error_message: str = ""
     traceback: str = ""
     output_head: str = ""
+    num_dropped_chars: int = 0
     asked_to_exit: bool = False
     wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The judgement on one sample; texts hold at most 4,000 characters each."""
+    """The judgement on one sample; texts hold at most 4,096 bytes of UTF-8 each."""
 
     kind: VerdictKind
     flags: tuple[str, ...] = ()
@@ -116,7 +120,7 @@ def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Ver
     solution = next((reply for reply in replies if reply.stage is Stage.SOLUTION), None)
     grading = [reply for reply in replies if reply.stage is Stage.GRADING]
     # `exit()` is answered with "ok": the interpreter stops a moment later.
-    asks_exit = any(r.asked_to_exit for r in replies if r.stage is not Stage.CONTEXT)
+    asks_exit = any(r.asked_to_exit for r in (solution, *grading) if r is not None)
     if grading and not asks_exit and all(reply.status is CellStatus.OK for reply in grading):
         return _pass(solution, failed_context, replies)
     if not grading:
@@ -125,12 +129,25 @@ def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Ver
     return _judge_failure(solution, failed_grading, replies)
 
 
-def shorten(text: str, limit_chars: int = _TEXT_LIMIT_CHARS) -> str:
-    """Cut ``text`` to ``limit_chars``, saying how much was dropped."""
-    if len(text) <= limit_chars:
-        return text
-    mark = f"\n[… {len(text) - limit_chars:,} more characters]"
-    return text[: max(limit_chars - len(mark), 0)] + mark
+def shorten(text: str, limit_bytes: int = _TEXT_LIMIT_BYTES, *, num_dropped_chars: int = 0) -> str:
+    """Cut ``text`` to ``limit_bytes`` of UTF-8, saying how many characters were dropped.
+
+    Args:
+        text: Any text; lone surrogates in it become question marks.
+        limit_bytes: Most bytes of the result, its mark included.
+        num_dropped_chars: Characters that were dropped from the text's end before.
+    """
+    data = text.encode("utf-8", "replace")
+    if not num_dropped_chars and len(data) <= limit_bytes:
+        return data.decode("utf-8")
+    # The mark with the largest possible count is the longest: room for it is enough.
+    longest_mark = _mark_dropped(len(text) + num_dropped_chars).encode("utf-8")
+    kept = data[: max(limit_bytes - len(longest_mark), 0)].decode("utf-8", "ignore")
+    return kept + _mark_dropped(len(text) - len(kept) + num_dropped_chars)
+
+
+def _mark_dropped(num_chars: int) -> str:
+    return f"\n[… {num_chars:,} more characters]"
 
 
 def _pass(
@@ -210,5 +227,7 @@ def _name_error(reply: CellReply) -> str:
 
 
 def _join_outputs(replies: Sequence[CellReply]) -> str:
-    own = (reply.output_head for reply in replies if reply.stage is not Stage.CONTEXT)
-    return shorten("".join(own))
+    own = [reply for reply in replies if reply.stage is not Stage.CONTEXT]
+    num_dropped_chars = sum(reply.num_dropped_chars for reply in own)
+    text = "".join(reply.output_head for reply in own)
+    return shorten(text, num_dropped_chars=num_dropped_chars)

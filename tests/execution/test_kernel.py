@@ -120,8 +120,9 @@ def test_flood_of_output_is_cut_and_judged_by_the_reply(sandbox: Sandbox) -> Non
     flood = f"for _ in range(100_000):\n    print('x' * 80)\n{GOLD}"
     verdict = verdict_of(sandbox, flood, limit_s=60)
     assert verdict.passed
-    assert len(verdict.output_head) <= 4000
-    assert "more characters" in verdict.output_head
+    assert len(verdict.output_head.encode()) <= 4096
+    head, _, mark = verdict.output_head.rpartition("\n[… ")
+    assert mark == f"{100_000 * 81 - len(head):,} more characters]"
 
 
 def test_hostile_text_is_plain(sandbox: Sandbox) -> None:
@@ -130,6 +131,35 @@ def test_hostile_text_is_plain(sandbox: Sandbox) -> None:
     )
     assert "\x1b" not in verdict.output_head + verdict.message + verdict.traceback
     assert "red" in verdict.output_head
+
+
+@pytest.mark.parametrize(
+    ("solution", "kind"),
+    [
+        ("x = '\ud800'", "syntax"),
+        ("get_ipython().kernel.session.key = b'x'", "died"),
+        ("get_ipython().kernel.iopub_socket.send(b'junk')", "died"),
+        (
+            "k = get_ipython().kernel\n"
+            "k.session.send(k.iopub_socket, 'display_data', {'data': 'x', 'metadata': {}}, "
+            "parent=k.get_parent())",
+            "error",
+        ),
+        ("get_ipython().payload_manager.read_payload = lambda: 5", "error"),
+    ],
+)
+def test_broken_talk_with_the_kernel_is_a_verdict(
+    sandbox: Sandbox, solution: str, kind: str
+) -> None:
+    verdict = verdict_of(sandbox, solution)
+    assert not verdict.passed
+    assert verdict.kind == kind
+
+
+def test_lone_surrogate_in_the_output_can_be_written(sandbox: Sandbox) -> None:
+    verdict = verdict_of(sandbox, "raise ValueError('a' + chr(0xd800))")
+    assert verdict.kind == "error"
+    assert (verdict.message + verdict.output_head + verdict.traceback).encode("utf-8")
 
 
 def test_inside_a_running_loop(sandbox: Sandbox) -> None:

@@ -1,5 +1,7 @@
 """Choosing the sandbox, and what it keeps inside."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,30 @@ def test_environment_of_the_user_is_not_passed_on(
     monkeypatch.setenv("MY_SECRET_KEY", "s3cret")
     reply = run_cell(sandbox, "import os\nassert 's3cret' not in str(os.environ)")
     assert reply.status is CellStatus.OK
+
+
+def test_folder_that_is_the_interpreters_own_cannot_be_hidden() -> None:
+    with pytest.raises(ExecutionError, match="cannot hide"):
+        choose_sandbox("bwrap", hidden_paths=[Path(sys.prefix)])
+
+
+@pytest.mark.kernel
+def test_folder_around_the_interpreter_is_hidden_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / "problems" / ".venv"
+    prefix.mkdir(parents=True)
+    (prefix / "kept").write_text("")
+    (tmp_path / "problems" / "answers").write_text("secret")
+    try:
+        sandbox = choose_sandbox("bwrap", hidden_paths=[tmp_path / "problems"])
+    except ExecutionError as exc:
+        pytest.skip(str(exc))
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    with open_workspace() as workspace:
+        script = f"ls -A {prefix.parent} {prefix}; touch {prefix}/new || echo refused"
+        command = sandbox.wrap(["/bin/sh", "-c", script], workspace)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert "kept" in done.stdout
+    assert "answers" not in done.stdout
+    assert "refused" in done.stdout

@@ -103,6 +103,22 @@ def test_context_failure_is_nobody_elses() -> None:
 
 def test_texts_are_cut_with_a_mark() -> None:
     assert shorten("a" * 10) == "a" * 10
-    cut = shorten("a" * 10_000)
-    assert len(cut) <= 4000
-    assert "more characters" in cut
+    for char in ("a", "ß", "€", "🙂", "\ud800"):
+        cut = shorten(char * 10_000)
+        head, _, mark = cut.rpartition("\n[… ")
+        assert 4090 - 3 <= len(cut.encode("utf-8")) <= 4096
+        assert mark == f"{10_000 - len(head):,} more characters]"
+
+
+def test_count_of_dropped_characters_covers_what_was_never_kept() -> None:
+    printed = CellReply(
+        cell_idx=1, stage=Stage.SOLUTION, status=OK, output_head="€" * 4000, num_dropped_chars=77
+    )
+    head, _, mark = judged(printed, GRADING).output_head.rpartition("\n[… ")
+    assert set(head) == {"€"}
+    assert mark == f"{4077 - len(head):,} more characters]"
+
+
+def test_exit_between_solution_and_grading_is_not_looked_at() -> None:
+    between = reply(Stage.BETWEEN, asked_to_exit=True)
+    assert judged(SOLUTION, between, GRADING).kind is VerdictKind.PASSED
