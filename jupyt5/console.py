@@ -101,6 +101,8 @@ def _say(message: str) -> None:
 
 
 def _os_error_message(exc: OSError) -> str:
+    if exc.errno is None:
+        return str(exc)  # one of ours: a whole message
     where = f" ({exc.filename})" if exc.filename else ""
     what = exc.strerror or str(exc)
     if exc.errno in {errno.ENOSPC, errno.EDQUOT}:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_folder", "sha256_file", "write_atomic"]
+__all__ = ["atomic_folder", "require_new_folder", "sha256_file", "write_atomic"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -47,9 +47,7 @@ def atomic_folder(path: Path) -> Generator[Path]:
         FileExistsError: If ``path`` exists already and is not an empty folder.
         OSError: If the parent folder is missing, full or not writable.
     """
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        message = f"{path} exists already. Choose another folder or remove it."
-        raise FileExistsError(message)
+    require_new_folder(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary_path = Path(
         tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".tmp")
@@ -61,6 +59,17 @@ def atomic_folder(path: Path) -> Generator[Path]:
     except BaseException:
         shutil.rmtree(temporary_path, ignore_errors=True)
         raise
+
+
+def require_new_folder(path: Path) -> None:
+    """Refuse a path that is taken, before work is put into what shall stand there.
+
+    Raises:
+        FileExistsError: If ``path`` exists already and is not an empty folder.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        message = f"{path} exists already. Choose another folder or remove it."
+        raise FileExistsError(message)
 
 
 def sha256_file(path: Path) -> str:

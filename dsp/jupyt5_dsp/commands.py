@@ -90,12 +90,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: If several hypotheses are asked of greedy decoding, which has but one.
     """
     num_samples = args.num_samples or _DEFAULT_NUM_SAMPLES
-    if args.provider and args.temperature == 0 and num_samples > 1:
-        message = (
-            f"--temperature 0 gives one hypothesis a problem, not {num_samples}. "
-            "Use -n 1 with it, or a higher temperature."
-        )
-        raise UsageError(message)
+    _check_greedy(args, num_samples)
     suite = find_suite(args.suite)
     sampling = Sampling(
         temperature=args.temperature,
@@ -124,6 +119,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         validation_path=args.validation,
     )
     return run_benchmark(suite, problem_set, sandbox, config)
+
+
+def _check_greedy(args: argparse.Namespace, num_samples: int) -> None:
+    if args.provider and args.temperature == 0 and num_samples > 1:
+        message = (
+            f"--temperature 0 gives one hypothesis a problem, not {num_samples}. "
+            "Use -n 1 with it, or a higher temperature."
+        )
+        raise UsageError(message)
 
 
 def print_results(results: Mapping[str, Any], echo: Print) -> None:

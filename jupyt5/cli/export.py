@@ -11,7 +11,7 @@ __all__ = ["COMMAND"]
 
 _EXAMPLES = """\
 examples:
-  jupyt5 export runs/nano/checkpoint --to ctranslate2 --quantization int8 --out nano-int8
+  jupyt5 export runs/nano/model --to ctranslate2 --quantization int8 --out nano-int8
   jupyt5 fill analysis.ipynb --cell 4 --provider jupyt5:nano-int8
 """
 

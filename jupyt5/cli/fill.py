@@ -110,6 +110,9 @@ def _read_sampling(options: argparse.Namespace) -> "Sampling":
     temperature: float | None = options.temperature
     if temperature is None:
         temperature = 0.0 if options.n == 1 else 0.8
+    if temperature == 0 and options.n > 1:
+        message = "Greedy decoding gives one hypothesis. Use -n 1, or a --temperature above 0."
+        raise UsageError(message)
     return Sampling(
         temperature=temperature,
         top_p=options.top_p,

@@ -78,7 +78,10 @@ def read_meta(folder: Path) -> CheckpointMeta:
         parents = tuple(cast("list[Mapping[str, str]]", fields.pop("parents", [])))
         return CheckpointMeta(formatter=formatter, parents=parents, **fields)  # type: ignore[arg-type]
     except FileNotFoundError as exc:
-        message = f"{folder} is not a JuPyT5 checkpoint: it has no {META_NAME}."
+        message = (
+            f"{folder} is not a JuPyT5 checkpoint: it has no {META_NAME}. "
+            "Of a training run, give RUN/model."
+        )
         raise CheckpointError(message) from exc
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         message = f"{path} is damaged: {exc}. Export the checkpoint again."

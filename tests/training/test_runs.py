@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors import SafetensorError
@@ -24,6 +26,7 @@ from jupyt5_training import checkpoints, loop
 from jupyt5_training.checkpoints import find_checkpoints
 from jupyt5_training.cli import main
 from jupyt5_training.metrics import read_metrics
+from jupyt5_training.prepare import PrepareConfig, prepare
 from jupyt5_training.recipes import Recipe, apply_settings, find_recipe
 from jupyt5_training.runs import run_recipe
 
@@ -122,10 +125,35 @@ def test_a_changed_schedule_is_recorded(
     assert record["earlier"][0]["optimizer"]["peak_lr"] == recipe.optimizer.peak_lr
 
 
+def test_a_run_past_its_steps_is_refused(data: Path, recipe: Recipe, finished: Path) -> None:
+    with pytest.raises(TrainingError, match="at step 12 already"):
+        run_recipe(replace(recipe, steps=6), data, finished, resume=True)
+
+
+def test_without_validation_notebooks_a_run_says_so(
+    corpus: Path, recipe: Recipe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [row for row in pq.read_table(corpus / "data").to_pylist() if row["split"] == "train"]
+    (tmp_path / "corpus" / "data").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "corpus" / "data" / "part-0.parquet")
+    (tmp_path / "corpus" / "manifest.json").write_text("{}")
+    prepare(tmp_path / "corpus", tmp_path / "data", PrepareConfig(vocab_size=400))
+    summary = run_recipe(replace(recipe, steps=2), tmp_path / "data", tmp_path / "run", resume=True)
+    assert "without a validation loss" in caplog.text
+    assert "holds no checkpoint" in caplog.text
+    assert summary["validation_loss_end"] is None
+    assert "validation_loss" not in read_meta(tmp_path / "run" / "model").metrics
+
+
 def test_bad_settings_name_the_key() -> None:
     recipe = find_recipe("debug")
     assert apply_settings(recipe, ["steps=7", "optimizer.peak_lr=0.1"]).steps == 7
-    bad = {"steps": "not key=value", "nope=1": "nope", "steps=x": "not a int", "model=1": "parts"}
+    bad = {
+        "steps": "not key=value",
+        "nope=1": "nope",
+        "steps=x": "a whole number",
+        "model=1": "parts",
+    }
     for setting, words in bad.items():
         with pytest.raises(UsageError, match=words):
             apply_settings(recipe, [setting])

@@ -116,7 +116,10 @@ def batch_loss(model: BartForConditionalGeneration, batch: Batch, pad: int) -> t
 
 
 def validate(job: Job) -> dict[str, float]:
-    """Validation loss in nats per target token: all targets, and code targets alone."""
+    """Validation loss in nats per target token: all targets, and code targets alone.
+
+    A loss over no targets at all is left out.
+    """
     sums = {"validation": [0.0, 0], "validation_code": [0.0, 0]}
     job.model.eval()
     with torch.no_grad():
@@ -128,7 +131,7 @@ def validate(job: Job) -> dict[str, float]:
                 sums[name][0] += loss * batch.num_target
                 sums[name][1] += batch.num_target
     job.model.train()
-    return {f"{name}_loss": total / max(1, count) for name, (total, count) in sums.items()}
+    return {f"{name}_loss": total / count for name, (total, count) in sums.items() if count}
 
 
 def _do_step(
@@ -231,14 +234,10 @@ def _validation_batches(job: Job) -> Iterator[tuple[np.ndarray, bool]]:
 
 def _evaluate(job: Job, progress: Progress, log: MetricsLog) -> dict[str, float]:
     result = validate(job)
-    log.append({"step": progress.step, "tokens_seen": progress.tokens_seen, **result})
-    logger.info(
-        "step %d: validation loss %.4f (code %.4f), %d tokens seen",
-        progress.step,
-        result["validation_loss"],
-        result["validation_code_loss"],
-        progress.tokens_seen,
-    )
+    if result:
+        log.append({"step": progress.step, "tokens_seen": progress.tokens_seen, **result})
+        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in result.items())
+        logger.info("step %d: %s, %d tokens seen", progress.step, losses, progress.tokens_seen)
     return result
 
 

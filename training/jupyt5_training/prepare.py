@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from jupyt5.console import progress
 from jupyt5.errors import TrainingError, UsageError
-from jupyt5.files import atomic_folder, sha256_file, write_atomic
+from jupyt5.files import atomic_folder, require_new_folder, sha256_file, write_atomic
 from jupyt5.tokenizer import Tokenizer, train_tokenizer
 from jupyt5_training.arrays import DATA_NAME, SPLITS
 
@@ -72,6 +72,7 @@ def prepare(
         FileExistsError: If ``out`` is not empty.
     """
     shards = _find_shards(corpus)
+    require_new_folder(out)
     if tokenizer_path is not None:
         tokenizer = Tokenizer.load(tokenizer_path)
     else:

@@ -165,7 +165,8 @@ def _convert(current: object, value: str, key: str) -> object:
         try:
             return type(current)(value)
         except ValueError as exc:
-            message = f"--set {key}={value}: not a {type(current).__name__}."
+            wanted = {int: "a whole number", float: "a number"}.get(type(current), "text")
+            message = f"--set {key}={value} does not fit: it is {wanted}, e.g. {current}."
             raise UsageError(message) from exc
     message = f"--set {key}: set its parts one by one, e.g. {key}.NAME=VALUE."
     raise UsageError(message)

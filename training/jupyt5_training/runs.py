@@ -4,6 +4,7 @@
 import json
 import logging
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -59,15 +60,29 @@ def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[s
         torch.set_num_threads(recipe.num_threads)
     job = _load_job(recipe, data, out)
     _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
-    progress = Progress()
-    torch.manual_seed(recipe.seed)
-    if checkpoints:
-        progress = load_training(checkpoints[-1], job.model, job.optimizer)
-        logger.info("resuming after step %d", progress.step)
+    progress = _restore(job, checkpoints, resume=resume)
     if progress.step < recipe.steps:
         progress = train(job, progress)
     copy_model(find_checkpoints(out)[-1], out / "model")
     return summarise(out)
+
+
+def _restore(job: Job, checkpoints: Sequence[Path], *, resume: bool) -> Progress:
+    """Load the newest checkpoint, if there is one, and set all seeds."""
+    torch.manual_seed(job.recipe.seed)
+    if not checkpoints:
+        if resume:
+            logger.warning("%s holds no checkpoint; starting at step 0", job.out)
+        return Progress()
+    progress = load_training(checkpoints[-1], job.model, job.optimizer)
+    if progress.step > job.recipe.steps:
+        message = (
+            f"{job.out} is at step {progress.step} already, past steps={job.recipe.steps}. "
+            "Raise --set steps to go on."
+        )
+        raise TrainingError(message)
+    logger.info("resuming after step %d", progress.step)
+    return progress
 
 
 def summarise(out: Path) -> dict[str, object]:
@@ -85,9 +100,11 @@ def summarise(out: Path) -> dict[str, object]:
         "target_tokens_seen": sum(record["target_tokens"] for record in steps),
         "tokens_per_s": round(tokens / train_s, 1) if train_s else None,
         "pad_fraction": float(np.mean([record["pad_fraction"] for record in steps]).round(4)),
-        "validation_loss_start": validations[0]["validation_loss"],
-        "validation_loss_end": validations[-1]["validation_loss"],
-        "validation_code_loss_end": validations[-1]["validation_code_loss"],
+        "validation_loss_start": validations[0]["validation_loss"] if validations else None,
+        "validation_loss_end": validations[-1]["validation_loss"] if validations else None,
+        "validation_code_loss_end": (
+            validations[-1].get("validation_code_loss") if validations else None
+        ),
     }
 
 
@@ -101,8 +118,11 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
         for split in ("train", "validation")
     }
     if not len(makers["validation"].is_code_target()):
-        message = f"{data} has no validation notebooks. Prepare a corpus of more repositories."
-        raise TrainingError(message)
+        logger.warning(
+            "%s has no validation notebooks (about 2 repositories in 100 are held out): "
+            "the run goes on without a validation loss",
+            data,
+        )
     is_code = makers["train"].is_code_target()
     model = build_model(recipe.model, tokenizer.special, seed=recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
