@@ -70,7 +70,7 @@ class Clock:
         self._session[name] = round(time.monotonic() - start_s, 2)
 
     def write(self, path: Path) -> None:
-        """Add this session to the file."""
+        """Add the times of this call to the file."""
         self._session["total_s"] = round(time.monotonic() - self._start_s, 2)
         sessions: list[object] = []
         if path.is_file():

@@ -14,7 +14,7 @@ NANO = "jupyt5:nano"
 
 def test_fills_and_undoes(open_notebook, use_provider, page):
     if not any(info.uri == NANO and info.available for info in list_providers()):
-        pytest.skip("The bundled model is not in this checkout.")
+        pytest.fail("The bundled model is missing from this checkout.")
     use_provider(NANO)
     notebook = open_notebook(DEMO)
     notebook.click(2)

@@ -21,7 +21,7 @@ CELL = int(os.environ.get("JUPYT5_SCREENSHOT_CELL", "5"))
 
 def test_filled_cell(lab, make_page, use_provider, page, tmp_path):
     if not any(info.uri == NANO and info.available for info in list_providers()):
-        pytest.skip("The bundled model is not in this checkout.")
+        pytest.fail("The bundled model is missing from this checkout.")
     use_provider(NANO)
     shutil.copy(DEMO, lab.root / DEMO.name)
     notebook = make_page(page, DEMO.name).open()
