@@ -4,7 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jupyt5.errors import Jupyt5Error
+from jupyt5_dsp.clusters import Interval, bootstrap_means
 
 __all__ = [
     "Blocked",
@@ -12,12 +16,12 @@ __all__ = [
     "Scope",
     "TooFewSamplesError",
     "estimate_pass_at_k",
-    "find_clusters",
+    "explain_blocked",
+    "mean_by_group",
     "summarise",
+    "summarise_scope",
+    "tabulate_pass_at_k",
 ]
-
-_NUM_RESAMPLES = 1000
-_MIN_CLUSTERS = 2
 
 
 class TooFewSamplesError(Jupyt5Error):
@@ -53,7 +57,7 @@ class Scope:
 
     num_problems: int
     pass_at_k: Mapping[int, float]
-    ci95: Mapping[int, tuple[float, float] | None]
+    ci95: Mapping[int, Interval | None]
     blocked_k: Mapping[int, Blocked]
 
 
@@ -66,7 +70,8 @@ def estimate_pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
         k: Budget, k >= 1.
 
     Returns:
-        Probability in [0, 1] that at least one of k random hypotheses passes.
+        Probability in [0, 1] that at least one of k random hypotheses passes: 1 - C(n-c, k) /
+        C(n, k) (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", eq. 1).
 
     Raises:
         TooFewSamplesError: If n < k.
@@ -81,12 +86,29 @@ def estimate_pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
             "or ask for a smaller k."
         )
         raise TooFewSamplesError(message)
-    # C(n-c, k) / C(n, k) as a product over the c passes: never a huge number, and every factor
-    # falls as k grows, so the estimate never does.
-    all_fail = 1.0
-    for idx in range(num_correct):
-        all_fail *= max(num_samples - k - idx, 0) / (num_samples - idx)
-    return 1.0 - all_fail
+    return float(_estimate_row(num_samples, num_correct, np.array([k], dtype=np.int64))[0])
+
+
+def tabulate_pass_at_k(outcomes: Sequence[Outcome], ks: Sequence[int]) -> NDArray[np.float64]:
+    """Return pass@k of every problem.
+
+    Args:
+        outcomes: The problems; one without hypotheses counts 0.
+        ks: Budgets, none of them larger than a problem's number of hypotheses.
+
+    Returns:
+        values_PK: (problems, ks), float64, in [0, 1].
+    """
+    ks_K = np.asarray(ks, dtype=np.int64)
+    # Problems with the same n and c are many: n is mostly the same number for all.
+    rows: dict[tuple[int, int], NDArray[np.float64]] = {(0, 0): np.zeros(len(ks_K))}
+    values_PK = np.empty((len(outcomes), len(ks_K)))
+    for idx, outcome in enumerate(outcomes):
+        key = (outcome.num_samples, outcome.num_correct)
+        if key not in rows:
+            rows[key] = _estimate_row(*key, ks_K)
+        values_PK[idx] = rows[key]
+    return values_PK
 
 
 def summarise(outcomes: Sequence[Outcome], ks: Sequence[int], *, seed: int) -> dict[str, Scope]:
@@ -99,77 +121,66 @@ def summarise(outcomes: Sequence[Outcome], ks: Sequence[int], *, seed: int) -> d
     """
     valid = [outcome for outcome in outcomes if outcome.valid]
     attempted = [outcome for outcome in valid if outcome.num_samples]
-
-    def by_test(outcome: Outcome) -> str:
-        return outcome.grading_key
-
-    def by_problem(outcome: Outcome) -> str:
-        return outcome.task_id
-
     return {
-        "valid": _summarise_scope(valid, ks, by_problem, seed),
-        "distinct": _summarise_scope(valid, ks, by_test, seed),
-        "all": _summarise_scope(outcomes, ks, by_problem, seed),
-        "attempted": _summarise_scope(attempted, ks, by_problem, seed),
+        "valid": summarise_scope(valid, ks, seed=seed),
+        "distinct": summarise_scope(valid, ks, seed=seed, group_of=lambda o: o.grading_key),
+        "all": summarise_scope(outcomes, ks, seed=seed),
+        "attempted": summarise_scope(attempted, ks, seed=seed),
     }
 
 
-def find_clusters(keys_by_problem: Sequence[Sequence[str]]) -> list[int]:
-    """Number the clusters of problems that share a key, directly or through others.
+def summarise_scope(
+    outcomes: Sequence[Outcome],
+    ks: Sequence[int],
+    *,
+    seed: int,
+    group_of: Callable[[Outcome], str] = lambda outcome: outcome.task_id,
+) -> Scope:
+    """Average pass@k over one set of problems.
 
     Args:
-        keys_by_problem: For each problem, e.g. its notebook and the digest of its test.
+        outcomes: The problems of the set.
+        ks: Budgets to report; those that are undefined here come back in ``blocked_k``.
+        seed: Of the bootstrap.
+        group_of: Problems with equal answers are averaged first and count once.
+    """
+    blocked = {k: reason for k in ks if (reason := explain_blocked(outcomes, k))}
+    open_ks = [k for k in ks if k not in blocked]
+    num_groups = len({group_of(outcome) for outcome in outcomes})
+    if not open_ks:
+        return Scope(num_groups, {}, {}, blocked)
+    values_PK = tabulate_pass_at_k(outcomes, open_ks)
+    values_GK, clusters = mean_by_group(values_PK, outcomes, group_of)
+    means = (float(mean) for mean in values_GK.mean(axis=0))
+    intervals = bootstrap_means(values_GK, clusters, seed=seed)
+    return Scope(
+        num_groups,
+        dict(zip(open_ks, means, strict=True)),
+        dict(zip(open_ks, intervals, strict=True)),
+        blocked,
+    )
+
+
+def mean_by_group(
+    values_PK: NDArray[np.float64],
+    outcomes: Sequence[Outcome],
+    group_of: Callable[[Outcome], str],
+) -> tuple[NDArray[np.float64], list[int]]:
+    """Average the rows of problems of one group.
 
     Returns:
-        A cluster number for each problem, counted from 0 in order of appearance.
+        values_GK: (groups, columns), and the cluster of each group. Problems of one group have
+        the same test, so they are in one cluster.
     """
-    parent = list(range(len(keys_by_problem)))
-
-    def find(idx: int) -> int:
-        while parent[idx] != idx:
-            parent[idx] = parent[parent[idx]]
-            idx = parent[idx]
-        return idx
-
-    first_with: dict[str, int] = {}
-    for idx, keys in enumerate(keys_by_problem):
-        for key in keys:
-            root, other = find(idx), find(first_with.setdefault(key, idx))
-            parent[max(root, other)] = min(root, other)
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(find(idx), len(numbers)) for idx in range(len(parent))]
+    members: dict[str, list[int]] = defaultdict(list)
+    for idx, outcome in enumerate(outcomes):
+        members[group_of(outcome)].append(idx)
+    values_GK = np.stack([values_PK[idxs].mean(axis=0) for idxs in members.values()])
+    return values_GK, [outcomes[idxs[0]].cluster for idxs in members.values()]
 
 
-def _summarise_scope(
-    outcomes: Sequence[Outcome], ks: Sequence[int], group_of: Callable[[Outcome], str], seed: int
-) -> Scope:
-    pass_at_k: dict[int, float] = {}
-    ci95: dict[int, tuple[float, float] | None] = {}
-    blocked: dict[int, Blocked] = {}
-    groups: dict[str, list[Outcome]] = defaultdict(list)
-    for outcome in outcomes:
-        groups[group_of(outcome)].append(outcome)
-    for k in ks:
-        reason = _explain_blocked(outcomes, k)
-        if reason:
-            blocked[k] = reason
-            continue
-        values = [
-            (members[0].cluster, sum(_value(o, k) for o in members) / len(members))
-            for members in groups.values()
-        ]
-        pass_at_k[k] = sum(value for _, value in values) / len(values)
-        ci95[k] = _bootstrap(values, seed)
-    return Scope(len(groups), pass_at_k, ci95, blocked)
-
-
-def _value(outcome: Outcome, k: int) -> float:
-    if not outcome.num_samples:
-        return 0.0
-    return estimate_pass_at_k(outcome.num_samples, outcome.num_correct, k)
-
-
-def _explain_blocked(outcomes: Sequence[Outcome], k: int) -> Blocked | None:
+def explain_blocked(outcomes: Sequence[Outcome], k: int) -> Blocked | None:
+    """Return why pass@k has no meaning over these problems; None if it has one."""
     if not outcomes:
         return Blocked("no problem belongs to this set", ())
     if not any(outcome.num_samples for outcome in outcomes):
@@ -178,24 +189,15 @@ def _explain_blocked(outcomes: Sequence[Outcome], k: int) -> Blocked | None:
     if not short:
         return None
     fewest = min(o.num_samples for o in outcomes if o.num_samples)
-    reason = f"{len(short)} problems have fewer than {k} hypotheses (fewest: {fewest})"
-    return Blocked(reason, short)
+    count = f"{len(short)} problem{'s have' if len(short) > 1 else ' has'}"
+    return Blocked(f"{count} fewer than {k} hypotheses (fewest: {fewest})", short)
 
 
-def _bootstrap(values: Sequence[tuple[int, float]], seed: int) -> tuple[float, float] | None:
-    """Return a 95 % interval, resampling whole clusters; None for fewer than two clusters."""
-    import numpy as np
-
-    numbers = sorted({cluster for cluster, _ in values})
-    if len(numbers) < _MIN_CLUSTERS:
-        return None
-    position = {cluster: idx for idx, cluster in enumerate(numbers)}
-    sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
-    for cluster, value in values:
-        sums[position[cluster]] += value
-        counts[position[cluster]] += 1
-    generator = np.random.default_rng(seed)
-    draws = generator.integers(0, len(numbers), size=(_NUM_RESAMPLES, len(numbers)))
-    means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+def _estimate_row(
+    num_samples: int, num_correct: int, ks_K: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    # C(n-c, k) / C(n, k) as a product over the c passes: never a huge number, and every factor
+    # falls as k grows, so the estimate never does.
+    left_C = num_samples - np.arange(num_correct, dtype=np.int64)
+    factors_KC = np.maximum(left_C[None, :] - ks_K[:, None], 0) / left_C[None, :]
+    return 1.0 - factors_KC.prod(axis=1)

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import pytest
 
+from jupyt5_dsp.clusters import find_clusters
 from jupyt5_dsp.passk import (
     Outcome,
     TooFewSamplesError,
     estimate_pass_at_k,
-    find_clusters,
     summarise,
 )
 
