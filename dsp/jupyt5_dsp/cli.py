@@ -20,6 +20,7 @@ _EXAMPLES = """examples:
   dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
   dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
   dsp-eval report runs/nano
+  dsp-eval env --name anaconda-2021
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
 """
@@ -70,6 +71,16 @@ def _report(args: argparse.Namespace) -> int:
     return console.EXIT_OK
 
 
+def _env(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.environments import describe_setup, find_environment, write_lock
+
+    environment = find_environment(args.name)
+    out_path = args.out or Path(f"dsp-{environment.name}.txt")
+    write_lock(environment, out_path)
+    print(describe_setup(environment, out_path), end="")
+    return console.EXIT_OK
+
+
 def _make_parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
@@ -102,6 +113,11 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_execution(run, timeout_s=10.0)
     report = add_command("report", "make a run's report.html again", _report)
     report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    env = add_command(
+        "env", "write a lock file to make an environment that executes notebooks", _env
+    )
+    env.add_argument("--name", default="anaconda-2021", help="anaconda-2021 or modern")
+    env.add_argument("--out", type=Path, metavar="FILE", help="lock file (default: dsp-NAME.txt)")
     return parser
 
 
