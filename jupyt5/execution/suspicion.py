@@ -14,11 +14,12 @@ from functools import lru_cache
 from jupyt5.execution.suspicion_paths import Bindings
 from jupyt5.execution.suspicion_scan import Surroundings, scan
 from jupyt5.execution.suspicion_source import parse_source
-from jupyt5.execution.suspicion_tables import ASSERTION, DEFAULT_ALIASES, HELPER
+from jupyt5.execution.suspicion_tables import ASSERTION, DEFAULT_ALIASES, HELPER, SHADOWED_MODULES
 
 __all__ = ["find_suspicions"]
 
 _BUILTINS = frozenset(dir(builtins))
+_JUDGING_MODULES = SHADOWED_MODULES | {"__main__"}
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -102,8 +103,20 @@ def _read_notebook(grading: tuple[str, ...], context: tuple[str, ...]) -> _Noteb
         for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
-    around = Surroundings(paths=paths, called_attributes=frozenset(attributes))
+    around = Surroundings(
+        paths=paths,
+        called_attributes=frozenset(attributes),
+        judging_modules=_JUDGING_MODULES | _find_imported(trees),
+    )
     return _Notebook(around, frozenset(called))
+
+
+def _find_imported(trees: Sequence[ast.Module]) -> frozenset[str]:
+    """Return the top-level modules that cells import."""
+    imports = [node for tree in trees for node in ast.walk(tree)]
+    found = {alias.name for n in imports if isinstance(n, ast.Import) for alias in n.names}
+    found |= {n.module for n in imports if isinstance(n, ast.ImportFrom) and n.module}
+    return frozenset(name.split(".", 1)[0] for name in found)
 
 
 def _iter_used(nodes: Sequence[ast.AST]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jupyt5.execution.suspicion_paths import NAMESPACE_PATH, SHELL_PATH, Bindings
-from jupyt5.execution.suspicion_source import ParsedSource, parse_source
+from jupyt5.execution.suspicion_source import parse_source
 from jupyt5.execution.suspicion_tables import (
     ALLOWED_STORES,
     ASSERTION,
@@ -15,7 +15,6 @@ from jupyt5.execution.suspicion_tables import (
     DESCRIPTORS,
     HELPER,
     MODULE_FLAGS,
-    NATIVE,
     PATH_FLAGS,
     PLANTED,
     READ,
@@ -23,28 +22,22 @@ from jupyt5.execution.suspicion_tables import (
     SHADOWED_MODULES,
     SHELL,
     SHELL_ALLOWED,
-    STARTUP_FILES,
     UNSCANNED,
     WORD_FLAGS,
 )
 from jupyt5.execution.suspicion_text import is_built_text, is_whole_number
+from jupyt5.execution.suspicion_words import PYTHON_FILE, find_python, scan_aside, scan_text
 
 __all__ = ["Surroundings", "scan"]
 
 _MAX_NESTED = 3
-_WORD = re.compile(r"\w+")
 _HELPER_NAME = re.compile(r"^_?(assert|fail|check_)|^(equals|allclose|array_equal|isclose)$")
 _RUNNERS = frozenset({"builtins.exec", "builtins.eval", "builtins.compile", "timeit.timeit"})
 _RAW_RUNNERS = frozenset({"builtins.exec", "builtins.eval", "builtins.compile"})
 _UNCALLED = _RAW_RUNNERS | {"builtins.setattr", "builtins.delattr", "builtins.__import__"}
 _IMPORTERS = frozenset({"builtins.__import__", "importlib.import_module", "importlib.reload"})
 _OPENERS = frozenset({"builtins.open", "io.open", "io.FileIO", "os.open", "_io.FileIO"})
-_PROC = re.compile(r"/proc/[\w./*{}%]*\b(mem|maps|pagemap)\b|/dev/mem|\bgdb\b")
-_PROC_FD = re.compile(r"/proc/[\w.{}%]+/fd|/dev/fd")
-_NOTEBOOK_FILE = re.compile(r"\.ipynb\b|problems\.jsonl|samples(_reference)?\.jsonl")
-_STARTUP_WORDS = frozenset({"PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "LD_PRELOAD"})
 _HISTORY = frozenset({"In", "_ih", "_i", "_ii", "_iii", "_i1", "_i2"})
-_ASIDE_HISTORY = re.compile(r"^%?(history|hist|recall|rerun|rep|save|notebook|macro)\b")
 # Holders of what grading cells call; what happens to them where they are handed on is not seen.
 _TEST_OBJECTS = frozenset(
     [
@@ -65,7 +58,6 @@ _TEST_OBJECTS = frozenset(
         "os",
     ]
 )
-_NATIVE_MAGIC = re.compile(r"^(cython|fortran|julia|cffi|c\b|cpp|inline)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +67,12 @@ class Surroundings:
     Attributes:
         paths: Full names of modules' parts by the names the notebook imports them under.
         called_attributes: Attributes that the grading cells call: replacing one elsewhere counts.
+        judging_modules: Top-level modules that may have a say in a verdict.
     """
 
     paths: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     called_attributes: frozenset[str] = frozenset()
+    judging_modules: frozenset[str] = SHADOWED_MODULES | {"__main__"}
 
 
 def scan(source: str, around: Surroundings, num_nested: int = 0) -> frozenset[str]:
@@ -88,57 +82,13 @@ def scan(source: str, around: Surroundings, num_nested: int = 0) -> frozenset[st
     if not parsed.complete:
         flags.add(UNSCANNED)
     for aside in parsed.asides:
-        flags.update(_scan_aside(aside, around, num_nested, parsed))
+        flags.update(scan_aside(aside))
+        text = find_python(aside)
+        if text and num_nested < _MAX_NESTED:
+            flags |= scan(text, around, _MAX_NESTED) - {UNSCANNED}
     if parsed.tree is not None:
         flags |= _Walk(parsed.tree, around, num_nested).run()
     return frozenset(flags)
-
-
-def _scan_aside(
-    aside: str, around: Surroundings, num_nested: int, parsed: ParsedSource
-) -> Iterator[str]:
-    yield from _scan_text(aside)
-    if _ASIDE_HISTORY.match(aside):
-        yield READ
-    if _NATIVE_MAGIC.match(aside.lstrip("%")):
-        yield NATIVE
-    if aside.startswith(("writefile", "file ", "%run", "!python")) and ".py" in aside:
-        yield from _name_planted(aside)
-    if num_nested < _MAX_NESTED and parsed.complete:
-        # %time f(x), %timeit -n 3 f(x), %%time: what follows the name and its options is Python.
-        text = re.sub(r"^(%*\w+|[!?,;/]+)(\s+-\S+(\s+\d+)?)*", "", aside).strip()
-        if text and text != aside:
-            yield from scan(text, around, _MAX_NESTED)
-
-
-def _scan_text(text: str) -> Iterator[str]:
-    """Flag the words of a text: code that is built, formatted or evaluated passes through one."""
-    for word in set(_WORD.findall(text)):
-        if word in COMPARISON_NAMES and len(text) < 200:
-            yield COMPARISON
-        flag = WORD_FLAGS.get(word)
-        if flag:
-            yield flag
-        if word in _STARTUP_WORDS:
-            yield PLANTED
-    if "/" in text or "gdb" in text:
-        if _PROC.search(text):
-            yield NATIVE
-        if _PROC_FD.search(text):
-            yield DESCRIPTORS
-    if "." in text:
-        if _NOTEBOOK_FILE.search(text):
-            yield READ
-        yield from _name_planted(text)
-
-
-def _name_planted(text: str) -> Iterator[str]:
-    for name in re.findall(r"[\w.-]+\.(?:py|pth|ini)\b", text):
-        stem = name.rpartition(".")[0]
-        if name in STARTUP_FILES or name.endswith(".pth") or stem in SHADOWED_MODULES:
-            yield PLANTED
-    if re.search(r"\b(?:numpy|pandas|unittest|nose)/__init__\.py", text):
-        yield PLANTED
 
 
 class _Walk:
@@ -150,10 +100,14 @@ class _Walk:
         self._num_nested = num_nested
         self._names = Bindings([node for node, _ in self._pairs], around.paths)
         self._flags: set[str] = set()
+        self._imported: set[str] = set()
+        self._python_files: set[str] = set()
 
     def run(self) -> set[str]:
         for node, parent in self._pairs:
             self._visit(node, parent)
+        if self._imported & self._python_files:
+            self._flags.add(PLANTED)
         if not self._names.num_steps_left:
             self._flags.add(UNSCANNED)
         return self._flags
@@ -201,7 +155,10 @@ class _Walk:
     def _visit_text(self, node: ast.expr) -> None:
         text = self._names.fold(node)
         if text:
-            self._flags.update(_scan_text(text))
+            self._flags.update(scan_text(text))
+            if ".py" in text:
+                files = PYTHON_FILE.findall(text)
+                self._python_files.update(name.rpartition(".")[0] for name in files)
 
     def _visit_name(self, node: ast.Name, parent: ast.AST) -> None:
         name = node.id
@@ -256,6 +213,7 @@ class _Walk:
             if flag:
                 self._flags.add(flag)
             self._check_word(alias.name)
+            self._imported.add((module or alias.name).split(".", 1)[0])
 
     def _visit_item_store(self, node: ast.Subscript) -> None:
         key = self._names.fold(node.slice)
@@ -300,7 +258,7 @@ class _Walk:
         elif path.startswith(("IPython", "ipykernel", "InteractiveShell")):
             if attr not in SHELL_ALLOWED:
                 self._flags.add(SHELL)
-        else:
+        elif path.split(".", 1)[0] in self._around.judging_modules:
             self._flags.add(HELPER)
 
     def _visit_call(self, node: ast.Call) -> None:
@@ -368,6 +326,7 @@ class _Walk:
         if name is None:
             self._flags.add(RUNTIME)
             return
+        self._imported.add(name)
         flag = _find_module_flag(name)
         if flag:
             self._flags.add(flag)

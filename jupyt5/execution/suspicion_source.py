@@ -11,11 +11,12 @@ __all__ = ["ParsedSource", "parse_source"]
 _MAX_CHARS = 200_000
 _MAX_MENDED_LINES = 16
 
+_PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "debug", "memit", "mprun"})
 _CELL_MAGIC = re.compile(r"\A\s*%%(?P<name>[^\s%]\S*)(?P<line>[^\n]*)\n?")
 _ESCAPED_LINE = re.compile(
     r"^(?P<indent>[ \t]*)(?P<text>"
-    r"[%!?,;/].*"  # %magic, !command, ?help and the three ways to call without parentheses
-    r"|[\w.,()\[\] \t]+=[ \t]*[%!].*"  # names = %magic, names = !command
+    r"[%!?,;/](?:.*\\\n)*.*"  # %magic, !command, ?help and the three ways to call without parentheses
+    r"|[\w.,()\[\] \t]+=[ \t]*[%!](?:.*\\\n)*.*"  # names = %magic, names = !command
     r"|[%\w.*]+\?{1,2}[ \t]*)$",  # help?
     re.MULTILINE,
 )
@@ -63,7 +64,7 @@ def _parse_ipython(source: str) -> ParsedSource:
     asides: list[str] = []
     magic = _CELL_MAGIC.match(source)
     if magic:
-        asides.append(magic.group("name") + magic.group("line"))
+        asides.append("%%" + magic.group("name") + magic.group("line"))
         source = source[magic.end() :]
 
     def set_apart(match: re.Match[str]) -> str:
@@ -72,6 +73,7 @@ def _parse_ipython(source: str) -> ParsedSource:
 
     text = _dedent(_PROMPT.sub(r"\g<indent>", source))
     text = _ESCAPED_LINE.sub(set_apart, text)
+    num_escapes = len(asides)
     tree = _parse(text)
     if tree is None:
         tree = _parse_mended(text, asides)
@@ -79,7 +81,8 @@ def _parse_ipython(source: str) -> ParsedSource:
         # The body of %%bash or %%writefile: not Python, and all of it matters.
         asides.append(source)
     # Without IPython's own syntax a cell that cannot be parsed cannot run at all.
-    complete = tree is not None or not asides or magic is not None
+    runs_body = magic is None or magic.group("name") in _PYTHON_MAGICS
+    complete = tree is not None or not num_escapes or not runs_body
     return ParsedSource(tree=tree, asides=tuple(asides), complete=complete)
 
 

@@ -122,12 +122,12 @@ MODULE_FLAGS = _spread(
         NATIVE,
         """ctypes _ctypes cffi _cffi_backend marshal pyximport Cython cython cppyy llvmlite
         numpy.ctypeslib numpy.f2py torch.utils.cpp_extension _testcapi _testinternalcapi
-        _interpreters _xxsubinterpreters _xxinterpchannels gdb ptrace keystone bytecode codetransformer
+        _interpreters _xxsubinterpreters _xxinterpchannels gdb ptrace bytecode
         setuptools distutils weave mypyc""",
     ),
     (
         INTERNALS,
-        """gc bdb pdb trace _thread sys.monitoring atexit faulthandler executing varname sorcery
+        """bdb pdb trace _thread sys.monitoring atexit faulthandler executing varname sorcery
         forbiddenfruit _tracemalloc""",
     ),
     (RUNTIME, "codeop code runpy imp importlib.machinery importlib.util dill cloudpickle"),
@@ -142,7 +142,7 @@ PATH_FLAGS = _spread(
     (COMPARISON, "pytest.approx unittest.mock.ANY types.new_class"),
     (
         INTERNALS,
-        """inspect.stack inspect.trace sys.modules.values
+        """inspect.stack inspect.trace gc.callbacks sys.modules.values
         sys.modules.items sys.modules.copy os.register_at_fork threading.settrace
         threading.setprofile threading.excepthook""",
     ),
@@ -212,7 +212,8 @@ SHELL_ALLOWED = frozenset(
         "magic",
         "system",
         "getoutput",
-        "getoutput_",
+        "system_raw",
+        "system_piped",
         "set_next_input",
         "__class__",
         "config",
