@@ -1,0 +1,246 @@
+"""What the page's template is given: every number worded, every chart drawn."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jupyt5_dsp.report.blocks import Heads, Packed, Tally
+from jupyt5_dsp.report.charts import RatePoint, correlate, draw_curve, draw_rates
+from jupyt5_dsp.similarity import NUM_SCORED, explain_missing
+
+__all__ = ["View", "make_view"]
+
+_SCOPES = {
+    "valid": ("valid", "The headline: problems whose test can judge here."),
+    "distinct": ("distinct", "Averaged first within problems that share an identical test."),
+    "attempted": ("attempted", "Valid problems that have samples."),
+    "all": ("all", "Every problem of the set; unusable ones count 0."),
+}
+_MEANINGS = {
+    "passed": "every grading cell started and finished in this run",
+    "wrong": "an assertion of a grading cell failed",
+    "error": "another exception ended a cell",
+    "syntax": "the solution cell is not Python",
+    "timeout": "not done within the time limit",
+    "died": "the interpreter went away: a crash, os._exit, a kill",
+    "exit": "SystemExit or KeyboardInterrupt ended a cell",
+    "oom": "the memory limit was reached",
+    "limit": "another limit was reached: processes, file size or output",
+    "context": "a cell that is not the model's failed first",
+    "invalid": "the problem cannot judge anything here, so it was not run",
+}
+_RAISED = "solution cell raised"
+_NUM_REASONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Values of the template by name; all of them are escaped there, except the two charts."""
+
+    values: Mapping[str, object]
+
+
+def make_view(
+    results: Mapping[str, Any], packed: Packed, points: Sequence[RatePoint], *, num_given: int
+) -> View:
+    """Word what ``results.json`` says, and draw its charts.
+
+    Args:
+        results: The run's results.
+        packed: Its samples.
+        points: Valid problems with samples.
+        num_given: Samples of the run, graded or not.
+
+    Raises:
+        KeyError: If the results lack something.
+    """
+    from markupsafe import Markup
+
+    results = {"partial": False, "strict": False, "num_suspect_passes": 0, **results}
+    best: Mapping[str, Any] | None = results.get("best_of_n")
+    # The charts hold numbers only: no text of a run is in them.
+    curve = Markup(draw_curve(results["curve"], best["curve"] if best else []))
+    rates = Markup(draw_rates(points))
+    ks = sorted({int(k) for scope in results["pass_at_k"].values() for k in scope})
+    return View(
+        {
+            "results": results,
+            "title": f"{results['suite_version']} · {results['provider']}",
+            "num_given": num_given,
+            "chips": list(_iter_chips(results)),
+            "cards": list(_iter_cards(results, ks)),
+            "ks": ks,
+            "pass_rows": list(_iter_pass_rows(results, ks)),
+            "blocked": list(_iter_blocked(results)),
+            "curve": curve,
+            "best_note": _word_best(best),
+            "rates": rates,
+            "codebleu_note": _word_codebleu(points),
+            "verdicts": list(_iter_verdicts(results)),
+            "flags": list(_iter_flags(results, packed.tally)),
+            "isolation": list(_iter_isolation(packed.tally)),
+            "heads_note": _word_heads(packed.heads),
+            "settings": list(_iter_settings(results)),
+        }
+    )
+
+
+def _iter_chips(results: Mapping[str, Any]) -> Iterator[str]:
+    yield str(results["suite_version"])
+    yield f"{results['num_samples']:,} samples"
+    yield f"{results['num_problems']:,} problems"
+    for label, group, name in (
+        ("seed", "settings", "seed"),
+        ("time limit, s:", "settings", "timeout_s"),
+        ("sandbox", "environment", "sandbox"),
+        ("Python", "environment", "python"),
+    ):
+        if name in results[group]:
+            yield f"{label} {results[group][name]}"
+
+
+def _iter_cards(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mapping[str, str]]:
+    k = str(ks[0]) if ks else "1"
+    for name, (label, note) in _SCOPES.items():
+        value = results["pass_at_k"][name].get(k)
+        interval = results["ci95"][name].get(k)
+        yield {
+            "label": f"pass@{k}, {label}",
+            "value": "not reported" if value is None else f"{value:.1%}",
+            "interval": f"95 %: {interval[0]:.1%} to {interval[1]:.1%}" if interval else "",
+            "note": note,
+        }
+
+
+def _iter_pass_rows(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+    for name, (label, _) in _SCOPES.items():
+        cells: list[Mapping[str, str]] = []
+        for k in map(str, ks):
+            value = results["pass_at_k"][name].get(k)
+            interval = results["ci95"][name].get(k)
+            cell = {
+                "value": "not reported" if value is None else f"{value:.4f}",
+                "interval": f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else "",
+            }
+            cells.append(cell)
+        yield {"label": label, "cells": cells}
+
+
+def _iter_blocked(results: Mapping[str, Any]) -> Iterator[str]:
+    for name, by_k in results["blocked_k"].items():
+        for k, blocked in by_k.items():
+            named = ", ".join(blocked["task_ids"])
+            more = blocked["num_blocking"] - len(blocked["task_ids"])
+            tail = f" and {more} more" if more > 0 else ""
+            where = f": {named}{tail}" if named else ""
+            yield f"pass@{k} over “{_SCOPES[name][0]}”: {blocked['reason']}{where}."
+
+
+def _word_best(best: Mapping[str, Any] | None) -> str:
+    if not best:
+        return ""
+    n, mean, low, high = best["curve"][-1]
+    text = (
+        f"pass rate when only the hypothesis with the highest mean log-likelihood of n is run: "
+        f"{mean:.1%} [{low:.1%}, {high:.1%}] for n = {n:.0f}, {best['curve'][0][1]:.1%} for n = 1, "
+        f"over {best['num_problems']} valid problems"
+    )
+    left_out = best["num_left_out"]
+    return text + (f" ({left_out} without all log-likelihoods left out)" if left_out else "")
+
+
+def _word_codebleu(points: Sequence[RatePoint]) -> str:
+    num_known = sum(point.codebleu is not None for point in points)
+    if not num_known:
+        missing = explain_missing()
+        why = missing or "The run kept no references, or no problem has samples."
+        return f"CodeBLEU is not shown. {why}"
+    text = (
+        f"mean CodeBLEU against the reference (up to {NUM_SCORED} hypotheses a problem, drawn by "
+        f"a fixed seed; {num_known} problems)"
+    )
+    rho = correlate(points)
+    return text + ("" if rho is None else f"; Spearman's rank correlation {rho:.2f}")
+
+
+def _iter_verdicts(results: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+    counts: Mapping[str, int] = results["verdict_counts"]
+    total = sum(counts.values())
+    order = [*(kind for kind in _MEANINGS if kind in counts), *sorted(counts.keys() - _MEANINGS)]
+    for kind in order:
+        yield _verdict_row(kind, kind, counts[kind], total, _MEANINGS.get(kind, ""))
+        if kind != "passed":
+            continue
+        flags: Mapping[str, int] = results["passed_with_flag"]
+        raised = flags.get(_RAISED, 0)
+        meaning = "the grading cells passed all the same, so these are passes"
+        yield _verdict_row("", f"of these, {_RAISED}", raised, total, meaning)
+        suspect: int = results["num_suspect_passes"]
+        meaning = "counted as failed: the run is strict" if results["strict"] else "see the flags"
+        yield _verdict_row("", "of these, suspect", suspect, total, meaning)
+
+
+def _verdict_row(
+    kind: str, label: str, count: int, total: int, meaning: str
+) -> Mapping[str, object]:
+    share = f"{count / total:.1%}" if total else ""
+    known = kind if kind in _MEANINGS else ""
+    return {
+        "kind": known,
+        "label": label,
+        "count": f"{count:,}",
+        "share": share,
+        "meaning": meaning,
+        "sub": not kind,
+    }
+
+
+def _iter_flags(results: Mapping[str, Any], tally: Tally) -> Iterator[Mapping[str, str]]:
+    passes: Mapping[str, int] = results["passed_with_flag"]
+    for flag in sorted(passes.keys() | tally.flags.keys()):
+        yield {
+            "label": flag,
+            "passes": f"{passes.get(flag, 0):,}",
+            "all": f"{tally.flags[flag]:,}",
+        }
+
+
+def _iter_isolation(tally: Tally) -> Iterator[Mapping[str, object]]:
+    labels = {
+        "fork": "forked from the notebook's interpreter",
+        "kernel": "in a fresh interpreter",
+        "": "not recorded",
+    }
+    for name in [*labels, *sorted(tally.isolations.keys() - labels.keys())]:
+        if name not in tally.isolations:
+            continue
+        yield {"label": labels.get(name, name), "count": f"{tally.isolations[name]:,}"}
+        if name != "kernel":
+            continue
+        for reason, count in tally.reasons.most_common(_NUM_REASONS):
+            yield {"label": reason, "count": f"{count:,}", "sub": True}
+        num_left = len(tally.reasons) - _NUM_REASONS
+        if num_left > 0:
+            rest = tally.reasons.total() - sum(
+                n for _, n in tally.reasons.most_common(_NUM_REASONS)
+            )
+            yield {"label": f"{num_left} other reasons", "count": f"{rest:,}", "sub": True}
+    yield {"label": "timeouts run again cold", "count": f"{tally.num_cold_reruns:,}"}
+
+
+def _word_heads(heads: Heads) -> str:
+    return (
+        f"This page holds at most {heads.source:,} characters of a source, the first "
+        f"{heads.output:,} of an output and the last {heads.traceback:,} of a traceback. "
+        "samples.jsonl and verdicts.jsonl beside it have more."
+    )
+
+
+def _iter_settings(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for group in ("settings", "environment"):
+        for name, value in results[group].items():
+            if isinstance(value, dict | list):
+                yield name, json.dumps(value)
+            else:
+                yield name, str(value)

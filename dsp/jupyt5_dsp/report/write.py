@@ -1,0 +1,175 @@
+"""From the files of a run to its page."""
+
+import base64
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from jupyt5.errors import ProblemSetError
+from jupyt5.files import write_atomic
+from jupyt5_dsp.report.blocks import Packed, deflate, pack_samples
+from jupyt5_dsp.report.charts import RatePoint
+from jupyt5_dsp.report.references import Reference, read_references
+from jupyt5_dsp.report.store import RunStore
+from jupyt5_dsp.report.view import View, make_view
+from jupyt5_dsp.similarity import Answers, Similarity, score_similarity
+
+__all__ = ["read_results", "write_report"]
+
+_SIMILARITY_FILE = "codebleu.jsonl"
+
+
+def write_report(run_path: Path) -> Path:
+    """Write ``report.html`` from the files of a run.
+
+    An interrupted run whose ``results.json`` says ``"partial": true`` gets a page that says so.
+    CodeBLEU is kept in ``codebleu.jsonl`` beside it and not computed again.
+
+    Raises:
+        ProblemSetError: If the run has no results yet or its files are damaged.
+    """
+    results = read_results(run_path)
+    try:
+        page = _make_page(run_path, results)
+    except (KeyError, TypeError, AttributeError) as exc:
+        message = (
+            f"{run_path / 'results.json'} is damaged ({exc!r}). Repeat the dsp-eval run command."
+        )
+        raise ProblemSetError(message) from exc
+    report_path = run_path / "report.html"
+    write_atomic(report_path, page)
+    return report_path
+
+
+def read_results(run_path: Path) -> dict[str, Any]:
+    """Return ``results.json`` of a run.
+
+    Raises:
+        ProblemSetError: If it is missing or no JSON object.
+    """
+    results_path = run_path / "results.json"
+    if not results_path.is_file():
+        message = (
+            f"{run_path} has no results.json: no finished run is there. "
+            "Repeat its dsp-eval run command to finish it."
+        )
+        raise ProblemSetError(message)
+    try:
+        results: object = json.loads(results_path.read_text(encoding="utf-8"))
+    except ValueError as exc:
+        message = f"{results_path} is damaged ({exc}). Repeat the dsp-eval run command."
+        raise ProblemSetError(message) from exc
+    if not isinstance(results, dict):
+        message = f"{results_path} is damaged (no JSON object). Repeat the dsp-eval run command."
+        raise ProblemSetError(message)
+    return cast("dict[str, Any]", results)
+
+
+def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
+    problems: Sequence[Mapping[str, Any]] = results["problems"]
+    references = read_references(run_path)
+    with RunStore(run_path) as store:
+        answers = _iter_answers(store, problems, references)
+        similarity = score_similarity(answers, run_path / _SIMILARITY_FILE)
+        packed = pack_samples(store, [problem["task_id"] for problem in problems], references)
+        num_given = store.num_samples
+    points = [
+        RatePoint(
+            problem["task_id"],
+            problem["num_correct"] / problem["num_samples"],
+            _codebleu(similarity, problem["task_id"]),
+        )
+        for problem in problems
+        if problem["usable"] == "yes" and problem["num_samples"]
+    ]
+    view = make_view(results, packed, points, num_given=num_given)
+    return _render(view, deflate(_make_index(problems, packed, similarity)), packed.blocks)
+
+
+def _iter_answers(
+    store: RunStore,
+    problems: Sequence[Mapping[str, Any]],
+    references: Mapping[str, Reference],
+) -> Iterator[Answers]:
+    for problem in problems:
+        reference = references.get(problem["task_id"])
+        if reference is not None and problem["usable"] == "yes":
+            completions = list(store.iter_completions(problem["task_id"]))
+            yield Answers(problem["task_id"], reference.reference, completions)
+
+
+def _codebleu(similarity: Mapping[str, Similarity], task_id: str) -> float | None:
+    return similarity[task_id].codebleu if task_id in similarity else None
+
+
+def _make_index(
+    problems: Sequence[Mapping[str, Any]], packed: Packed, similarity: Mapping[str, Similarity]
+) -> list[dict[str, object]]:
+    """Return the rows of the table; report.js names their fields."""
+    rows: list[dict[str, object]] = []
+    for problem in problems:
+        parts = packed.problems[problem["task_id"]]
+        row: dict[str, object] = {
+            "id": problem["task_id"],
+            "notebook": problem["notebook"],
+            "n": problem["num_samples"],
+            "c": problem["num_correct"],
+            "usable": problem["usable"],
+            "reference": problem["reference"],
+            "reason": problem["reason"],
+            "codebleu": _codebleu(similarity, problem["task_id"]),
+            "flagged": parts.num_flagged,
+            "verdicts": sorted(parts.verdicts.items(), key=lambda item: item[0] != "passed"),
+            "places": parts.places,
+        }
+        rows.append(row)
+    return rows
+
+
+def _render(view: View, index: str, blocks: Sequence[str]) -> bytes:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("jupyt5_dsp.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _read_asset("report.css"), _read_asset("report.js")
+    page = environment.get_template("page.html").render(
+        view.values,
+        policy=Markup(_make_policy(style, script)),
+        style=Markup(style),
+        script=Markup(script),
+        index=index,
+        blocks=blocks,
+    )
+    return page.encode("utf-8", "replace")
+
+
+def _read_asset(name: str) -> str:
+    return (importlib.resources.files("jupyt5_dsp.report") / name).read_text(encoding="utf-8")
+
+
+def _make_policy(style: str, script: str) -> str:
+    """Allow this one style sheet and this one script; nothing is loaded, sent or evaluated."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
