@@ -1,0 +1,1 @@
+"""Make a problem set out of nbgrader notebooks (``dsp-eval build``)."""
