@@ -14,7 +14,13 @@ from functools import lru_cache
 from jupyt5.execution.suspicion_paths import Bindings
 from jupyt5.execution.suspicion_scan import Surroundings, scan
 from jupyt5.execution.suspicion_source import parse_source
-from jupyt5.execution.suspicion_tables import ASSERTION, DEFAULT_ALIASES, HELPER, SHADOWED_MODULES
+from jupyt5.execution.suspicion_tables import (
+    ASSERTION,
+    DEFAULT_ALIASES,
+    HELPER,
+    SHADOWED_MODULES,
+    UNSCANNED,
+)
 
 __all__ = ["find_suspicions"]
 
@@ -52,8 +58,12 @@ def find_suspicions(
     Returns:
         Short texts that begin with ``suspect: ``, sorted. Never raises, whatever the source.
     """
-    flags = _scan_cell(source, tuple(grading), tuple(context), reference)
-    return tuple(sorted(flags - _scan_reference(reference, tuple(grading), tuple(context))))
+    try:
+        flags = _scan_cell(source, tuple(grading), tuple(context), reference)
+        flags -= _scan_reference(reference, tuple(grading), tuple(context))
+    except (RecursionError, MemoryError):
+        return (UNSCANNED,)
+    return tuple(sorted(flags))
 
 
 @lru_cache(maxsize=1024)

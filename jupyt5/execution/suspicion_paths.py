@@ -150,6 +150,8 @@ class Bindings:
 
     def _resolve_subscript(self, node: ast.Subscript, depth: int) -> Paths:
         found: set[str] = set()
+        if isinstance(node.value, ast.List | ast.Tuple):
+            return _NONE.union(*(self.resolve(item, depth) for item in node.value.elts))
         for base in self.resolve(node.value, depth):
             if base == "sys.modules":
                 found |= self._member("", self.fold(node.slice))

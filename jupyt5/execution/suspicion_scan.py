@@ -14,6 +14,7 @@ from jupyt5.execution.suspicion_tables import (
     COMPARISON_NAMES,
     DESCRIPTORS,
     HELPER,
+    INTERNALS,
     MODULE_FLAGS,
     PATH_FLAGS,
     PLANTED,
@@ -139,6 +140,8 @@ class _Walk:
                 self._check_word(name)
                 if name == "stack_info":
                     self._flags.add(READ)
+                elif name == "level" and _is_evaluation(parent):
+                    self._flags.add(INTERNALS)  # pd.eval(…, level=9) reads a caller's names
             case ast.MatchClass(kwd_attrs=names):
                 for name in names:
                     self._check_word(name)
@@ -192,10 +195,21 @@ class _Walk:
                 self._flags.add(flag)
             if path.startswith(SHELL_PATH):
                 self._check_shell(path, parent)
+            elif path == "sys.modules" and not _looks_up(parent):
+                self._flags.add(INTERNALS)
+            elif path.endswith(".__dict__") and not _looks_up(parent):
+                self._check_path_store(path.removesuffix(".__dict__"), None)
             elif path in _UNCALLED and not _is_called_or_named(node, parent):
                 self._flags.add(RUNTIME)
             elif path in _TEST_OBJECTS and _is_put_away(parent):
                 self._flags.add(HELPER)
+
+    def _check_shell_call(self, path: str, node: ast.Call) -> None:
+        """Extra arguments say in which caller's names a magic or an escape is evaluated."""
+        name = path.removeprefix(SHELL_PATH + ".")
+        limit = {"system": 1, "getoutput": 1, "run_line_magic": 2, "run_cell_magic": 3}.get(name)
+        if limit is not None and len(node.args) + len(node.keywords) > limit:
+            self._flags.add(INTERNALS)
 
     def _check_shell(self, path: str, parent: ast.AST) -> None:
         parts = path.split(".")
@@ -278,6 +292,8 @@ class _Walk:
                 self._check_importer(node)
             elif path == "builtins.type" and len(node.args) == 3:
                 self._check_made_class(node.args[2])
+            elif path.startswith(SHELL_PATH):
+                self._check_shell_call(path, node)
             elif path == "pickle.loads" and node.args and self._names.fold(node.args[0]):
                 self._flags.add(RUNTIME)
             elif path == NAMESPACE_PATH + ".update" or path.endswith(".__dict__.update"):
@@ -286,18 +302,7 @@ class _Walk:
     def _check_setter(self, node: ast.Call) -> None:
         if len(node.args) < 2:
             return
-        arg = node.args[1]
-        text = self._names.fold(arg)
-        if (
-            text is None
-            and self._is_loop_or_parameter(arg)
-            and not _is_module_path(self._names.resolve(node.args[0]))
-        ):
-            return
-        self._check_store(node.args[0], text)
-
-    def _is_loop_or_parameter(self, arg: ast.expr) -> bool:
-        return isinstance(arg, ast.Name) and arg.id not in self._names.built
+        self._check_store(node.args[0], self._names.fold(node.args[1]))
 
     def _check_getter(self, base: ast.expr, name: ast.expr) -> None:
         if self._names.fold(name) is not None:
@@ -335,7 +340,7 @@ class _Walk:
         arg = node.args[0] if node.args else None
         is_number = is_whole_number(arg)
         is_number = is_number or (isinstance(arg, ast.Name) and arg.id in self._names.numbers)
-        if is_number or (isinstance(arg, ast.Call) and ast.unparse(arg).endswith(".fileno()")):
+        if is_number or _asks_descriptor(arg):
             self._flags.add(DESCRIPTORS)
         if arg is not None and self._names.fold(arg) is None and _writes(node):
             texts = (part.value for part in ast.walk(arg) if isinstance(part, ast.Constant))
@@ -406,8 +411,25 @@ def _is_class_of_another(base: ast.expr) -> bool:
     return not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
 
 
-def _is_module_path(paths: frozenset[str]) -> bool:
-    return any("()" not in path and "[]" not in path for path in paths)
+def _looks_up(parent: ast.AST) -> bool:
+    """Whether a mapping is only asked for one thing, or whether it has it."""
+    return isinstance(parent, ast.Subscript | ast.Compare | ast.Attribute | ast.Assign)
+
+
+def _is_evaluation(call: ast.AST) -> bool:
+    match call:
+        case ast.Call(func=ast.Attribute(attr="eval" | "query")):
+            return True
+        case _:
+            return False
+
+
+def _asks_descriptor(node: ast.expr | None) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="fileno")):
+            return True
+        case _:
+            return False
 
 
 def _writes(node: ast.Call) -> bool:

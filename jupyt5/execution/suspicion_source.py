@@ -8,14 +8,14 @@ from dataclasses import dataclass
 __all__ = ["ParsedSource", "parse_source"]
 
 # Parsing costs about 10 µs a line; a completion that long is no answer to a homework problem.
-_MAX_CHARS = 200_000
+_MAX_CHARS = 100_000
 _MAX_MENDED_LINES = 16
 
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "debug", "memit", "mprun"})
 _CELL_MAGIC = re.compile(r"\A\s*%%(?P<name>[^\s%]\S*)(?P<line>[^\n]*)\n?")
 _ESCAPED_LINE = re.compile(
     r"^(?P<indent>[ \t]*)(?P<text>"
-    r"[%!?,;/](?:.*\\\n)*.*"  # %magic, !command, ?help and the three ways to call without parentheses
+    r"[%!?,;/](?:.*\\\n)*.*"  # %magic, !command, ?help, calls without parentheses
     r"|[\w.,()\[\] \t]+=[ \t]*[%!](?:.*\\\n)*.*"  # names = %magic, names = !command
     r"|[%\w.*]+\?{1,2}[ \t]*)$",  # help?
     re.MULTILINE,

@@ -84,14 +84,16 @@ WORD_FLAGS = _spread(
         LowLevelCallable carray farray load_extension enable_load_extension
         ExtensionFileLoader load_dynamic create_dynamic load_library from_blob foreign_buffer
         co_consts co_names co_code co_varnames co_freevars co_filename co_firstlineno PyDLL CDLL
-        pyximport __dlpack__ from_dlpack""",
+        pyximport __dlpack__ from_dlpack _sparsetools""",
     ),
     (
         INTERNALS,
         """_getframe _getframemodulename currentframe _current_frames _current_exceptions f_back
         f_locals f_globals f_builtins f_lineno f_code f_trace tb_frame tb_next tb_lasti gi_frame
         gi_code cr_frame cr_code ag_frame ag_code cr_origin gi_yieldfrom cr_await __traceback__
-        last_traceback last_value last_exc __globals__ __code__ __closure__ cell_contents
+        last_traceback last_value last_exc getmodule EvalEnvironment eval_env _frame_depth
+        _stack_depth extract_module_locals extract_vars_above __globals__ __code__ __closure__
+        cell_contents
         __subclasses__ __kwdefaults__ __defaults__ get_objects get_referrers get_referents
         settrace setprofile settrace_all_threads setprofile_all_threads sys.monitoring
         addaudithook unraisablehook breakpointhook meta_path path_hooks path_importer_cache
@@ -113,11 +115,12 @@ WORD_FLAGS = _spread(
     (RUNTIME, "__reduce__ __reduce_ex__ FunctionType LambdaType SourceFileLoader"),
     (DESCRIPTORS, "closerange dup2 fromfd fromshare recv_fds send_fds pidfd_getfd"),
     (SIGNAL, "setitimer pthread_kill siginterrupt set_wakeup_fd sigwaitinfo"),
-    (FORKED, "forkpty fork_exec register_at_fork"),
+    (FORKED, "forkpty fork_exec register_at_fork _bootstrap _launch popen_fork"),
 )
 
 # A module that has no other use.
 MODULE_FLAGS = _spread(
+    (COMPARISON, "pyparsing dirty_equals hamcrest"),
     (
         NATIVE,
         """ctypes _ctypes cffi _cffi_backend marshal pyximport Cython cython cppyy llvmlite
@@ -127,7 +130,8 @@ MODULE_FLAGS = _spread(
     ),
     (
         INTERNALS,
-        """bdb pdb trace _thread sys.monitoring atexit faulthandler executing varname sorcery
+        """bdb pdb trace dis opcode _thread pandas.core.computation
+        IPython.utils.frame patsy jupyt5 sys.monitoring atexit faulthandler executing varname sorcery
         forbiddenfruit _tracemalloc""",
     ),
     (RUNTIME, "codeop code runpy imp importlib.machinery importlib.util dill cloudpickle"),
@@ -139,7 +143,7 @@ MODULE_FLAGS = _spread(
 
 # Things in modules that also have honest uses, by their full names.
 PATH_FLAGS = _spread(
-    (COMPARISON, "pytest.approx unittest.mock.ANY types.new_class"),
+    (COMPARISON, "pytest.approx unittest.mock.ANY types.new_class altair.datum altair.expr"),
     (
         INTERNALS,
         """inspect.stack inspect.trace gc.callbacks sys.modules.values
@@ -149,7 +153,9 @@ PATH_FLAGS = _spread(
     (
         READ,
         """traceback.extract_stack traceback.format_stack traceback.print_stack
-        traceback.walk_stack traceback.StackSummary traceback.extract_tb inspect.getframeinfo""",
+        traceback.walk_stack
+        traceback.FrameSummary warnings.formatwarning traceback.StackSummary
+        traceback.extract_tb inspect.getframeinfo""",
     ),
     (
         DESCRIPTORS,

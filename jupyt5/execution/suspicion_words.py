@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w+")
 PYTHON_FILE = re.compile(r"[\w.-]+\.(?:py|ini)\b")
 _PROC = re.compile(r"/proc/[\w./*{}%]*\b(mem|maps|pagemap)\b|/dev/mem|\bgdb\b")
 _PROC_FD = re.compile(r"/proc/[\w.{}%]+/fd|/dev/fd")
-_NOTEBOOK_FILE = re.compile(r"\.ipynb\b|problems\.jsonl|samples(_reference)?\.jsonl")
+_NOTEBOOK_FILE = re.compile(r"\.ipynb\b|problems\.jsonl|samples(_reference)?\.jsonl|<grading")
 _STARTUP_WORDS = frozenset({"PYTHONSTARTUP", "LD_PRELOAD"})
 _HISTORY_MAGIC = re.compile(r"^%+(history|hist|recall|rerun|rep|save|notebook|macro)\b")
 _NATIVE_MAGIC = re.compile(r"^%+(cython|fortran|julia|cffi|c\b|cpp|inline)", re.IGNORECASE)
@@ -60,7 +60,7 @@ def scan_text(text: str) -> Iterator[str]:
             yield NATIVE
         if _PROC_FD.search(text):
             yield DESCRIPTORS
-    if "." in text:
+    if "." in text or "<" in text:
         if _NOTEBOOK_FILE.search(text) and "://" not in text:
             yield READ
         yield from _find_planted(text)
