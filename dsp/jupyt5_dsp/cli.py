@@ -107,10 +107,10 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write findings here as they come; a broken validation goes on from them",
     )
-    _add_execution(validate, timeout_s=60.0)
+    _add_execution(validate)
     run = add_command("run", "grade samples and report pass@k", _run)
     _add_run(run)
-    _add_execution(run, timeout_s=10.0)
+    _add_execution(run)
     report = add_command("report", "make a run's report.html again", _report)
     report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
     env = add_command(
@@ -145,25 +145,34 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--top-k", type=_not_negative, default=0, help="most likely tokens kept; 0 keeps all")
     add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
     add("--validation", type=Path, metavar="FILE", help=_VALIDATION_HELP)
+    add("--strict", action="store_true", help="count passes with a suspicion flag as failed")
 
 
-def _add_execution(parser: argparse.ArgumentParser, *, timeout_s: float) -> None:
+def _add_execution(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--timeout-s",
         type=_seconds,
-        default=timeout_s,
-        help=("wall seconds for solution and grading cells together"),
+        default=10.0,
+        help="processor seconds for solution and grading cells together; thrice that on the clock",
     )
     add("--context-timeout-s", type=_seconds, default=600.0, help="wall seconds for another cell")
-    add("--workers", type=_count, default=os.cpu_count() or 1, help="kernels at a time")
+    add("--memory-mb", type=_count, default=4096, help="of a sample, beyond its context cells")
+    add("--workers", type=_count, default=os.cpu_count() or 1, help="notebooks at a time")
     add("--limit", type=_count, metavar="N", help="only the first N problems")
     add("--seed", type=_not_negative, default=0, help="of hypotheses, hash seeds and intervals")
+    add("--python", type=Path, metavar="PATH", help="interpreter that executes the notebooks")
+    add(
+        "--isolation",
+        default="auto",
+        choices=("auto", "fork", "kernel"),
+        help="auto: fork samples where that is sound; kernel: a fresh process for each",
+    )
     add(
         "--sandbox",
         default="auto",
-        metavar="auto|bwrap|none",
-        help=("wall around the code; none: no protection; auto: bwrap or a refusal"),
+        metavar="auto|namespaces|bwrap|none",
+        help="wall around the code; none: no protection; auto: what works here, or a refusal",
     )
     add("--json", action="store_true", help="print JSON on stdout")
 

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from jupyt5.errors import UsageError
+from jupyt5.execution.interpreters import find_interpreter
+from jupyt5.execution.jobs import Isolation, Limits
 from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5.providers import Sampling
-from jupyt5_dsp.grader import Grader, describe_environment
-from jupyt5_dsp.plans import Limits
+from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.run import RunConfig, run_benchmark, watch_progress
 from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import find_suite
@@ -25,11 +26,10 @@ Print = Callable[[str], None]
 def validate(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval validate``; returns its findings and their counts."""
     problem_set = find_suite("dsp").load(args.problems).select(args.limit)
-    sandbox = choose_sandbox(args.sandbox, hidden_paths=[args.problems])
-    environment = describe_environment(problem_set, sandbox)
-    limits = Limits(timeout_s=args.timeout_s, context_timeout_s=args.context_timeout_s)
+    execution = _read_execution(args)
+    environment = describe_environment(problem_set, execution)
     with (
-        Grader(problem_set, sandbox, limits, args.seed) as grader,
+        Grader(problem_set, execution) as grader,
         watch_progress("problems validated", "problem") as watch,
     ):
         findings = validate_set(
@@ -99,11 +99,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         max_tokens=args.max_tokens,
     )
     problem_set = suite.load(args.problems).select(args.limit)
-    sandbox = choose_sandbox(args.sandbox, hidden_paths=[args.problems])
     config = RunConfig(
         out_path=args.out,
         ks=args.k,
-        limits=Limits(timeout_s=args.timeout_s, context_timeout_s=args.context_timeout_s),
+        execution=_read_execution(args),
         generation=Generation(
             num_samples=num_samples,
             num_context_cells=args.context,
@@ -111,14 +110,31 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             sampling=sampling,
             seed=args.seed,
         ),
-        seed=args.seed,
         num_workers=args.workers,
+        strict=args.strict,
         provider_uri=args.provider,
         samples=args.samples,
         max_samples=args.num_samples,
         validation_path=args.validation,
     )
-    return run_benchmark(suite, problem_set, sandbox, config)
+    return run_benchmark(suite, problem_set, config)
+
+
+def _read_execution(args: argparse.Namespace) -> Execution:
+    interpreter = find_interpreter(args.python)
+    isolation: Isolation = "kernel" if args.isolation == "kernel" else "fork"
+    return Execution(
+        interpreter=interpreter,
+        sandbox=choose_sandbox(args.sandbox, interpreter, hidden_paths=[args.problems]),
+        limits=Limits(
+            timeout_s=args.timeout_s,
+            context_timeout_s=args.context_timeout_s,
+            memory_bytes=args.memory_mb << 20,
+        ),
+        seed=args.seed,
+        isolation=isolation,
+        forced=args.isolation == "fork",
+    )
 
 
 def _check_greedy(args: argparse.Namespace, num_samples: int) -> None:

@@ -1,37 +1,36 @@
-"""Runs planned steps of a problem's notebook in fresh private folders, on a fresh kernel."""
+"""Runs attempts at a problem set's problems: one job a notebook, on private copies of its files."""
 
 import hashlib
-import importlib.metadata
 import logging
-import os
 import platform
 import re
 import subprocess
-import sys
 import tempfile
 import threading
-from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
-from jupyt5.execution.kernel import Launch, Step, run_steps
+from jupyt5.execution.engine import Judged, Replied, Setting, run_job
+from jupyt5.execution.interpreters import Interpreter
+from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
-from jupyt5.execution.verdicts import CellReply, Verdict, judge
-from jupyt5.execution.workspace import open_workspace
+from jupyt5.execution.views import make_view, remove_folder
 from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.fingerprint import digest_files
-from jupyt5_dsp.plans import Limits, forgives_context, plan_sample
+from jupyt5_dsp.plans import make_job
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["Grader", "derive_seed", "describe_environment"]
+__all__ = ["Execution", "Grader", "derive_seed", "describe_environment"]
 
 _WARM_UP_TIMEOUT_S = 600
 _IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([A-Za-z_][\w.]*)", re.MULTILINE)
-_OWN_PACKAGES = ("ipykernel", "ipython", "jupyter_client", "nbclient")
+_OWN_PACKAGES = ("ipython", "numpy")
 # Outside the sandbox on purpose: it imports installed packages only, never a notebook's code.
 _WARM_UP = """
 import importlib, importlib.util, sys
-for name in ["matplotlib.font_manager", *sys.argv[1:]]:
+for name in ["IPython", "matplotlib.font_manager"] + sys.argv[1:]:
     try:
         spec = importlib.util.find_spec(name.partition(".")[0])
         if spec and "site-packages" in (spec.origin or ""):
@@ -43,26 +42,46 @@ for name in ["matplotlib.font_manager", *sys.argv[1:]]:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """How cells are executed.
+
+    Attributes:
+        interpreter: The Python that executes them.
+        sandbox: The wall around it.
+        limits: Of each sample and context cell.
+        seed: All other seeds come from it.
+        isolation: ``fork`` where that is sound, or always a fresh process (``kernel``).
+        forced: Fork even where that is not sound.
+    """
+
+    interpreter: Interpreter
+    sandbox: Sandbox
+    limits: Limits
+    seed: int = 0
+    isolation: Isolation = "fork"
+    forced: bool = False
+
+
 class Grader:
-    """Runs cells of a problem set; a context manager, because it keeps a warm home folder.
+    """Runs attempts at problems; a context manager, because it keeps copies of their files.
 
     Safe to use from several threads at once.
     """
 
-    def __init__(
-        self, problem_set: ProblemSet, sandbox: Sandbox, limits: Limits, seed: int
-    ) -> None:
+    def __init__(self, problem_set: ProblemSet, execution: Execution) -> None:
         self.problem_set = problem_set
-        self.sandbox = sandbox
-        self.limits = limits
-        self.seed = seed
+        self.execution = execution
         self.copies: Copies = plan_copies(problem_set)
         self._data_digests: dict[str, str] = {}
+        self._views: dict[str, Path] = {}
+        self._lock = threading.Lock()
         self._home: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> "Grader":
         self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
-        _warm_up(Path(self._home.name), find_imports(self.problem_set))
+        interpreter = self.execution.interpreter
+        _warm_up(Path(self._home.name), interpreter, find_imports(self.problem_set))
         return self
 
     def __exit__(
@@ -71,32 +90,50 @@ class Grader:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for view_path in self._views.values():
+            remove_folder(view_path)
         if self._home:
             self._home.cleanup()
 
     def run(
         self,
-        problem: Problem,
-        steps: Sequence[Step],
+        attempts: Mapping[str, Sequence[Attempt]],
         *,
-        hash_seed: int,
+        seed: int | None = None,
+        runs_all: bool = False,
+        isolation: Isolation | None = None,
         cancel: threading.Event | None = None,
-    ) -> tuple[CellReply, ...]:
-        """Run steps of the problem's notebook; see ``run_steps`` for what it raises."""
-        root_path = self.problem_set.root_path
-        source_path = root_path / problem.repository_name
-        folder = PurePosixPath(problem.notebook_path).parent
-        if problem.repository_name:
-            folder = folder.relative_to(problem.repository_name)
-        home_path = Path(self._home.name) if self._home else None
-        with open_workspace(
-            source_path,
-            leave_out=self.copies.left_out,
-            replaced=self.copies.blanked,
-            home_template_path=home_path,
-        ) as workspace:
-            launch = Launch(workspace, self.sandbox, str(folder), hash_seed)
-            return run_steps(steps, launch, cancel=cancel)
+    ) -> Iterator[Judged | Replied]:
+        """Run attempts at problems of one notebook; see ``run_job`` for what it yields and raises.
+
+        Args:
+            attempts: By task id.
+            seed: Of hash seeds and random generators; None for the notebook's own.
+            runs_all: Whether the notebook is run to the end of its last problem in any case.
+            isolation: Overrides the execution's.
+            cancel: Set from outside to stop.
+        """
+        problem = next(p for p in self.problem_set.problems if p.task_id in attempts)
+        job = make_job(
+            self.problem_set,
+            attempts,
+            seed=self.seed_of(problem) if seed is None else seed,
+            runs_all=runs_all,
+            forced=self.execution.forced,
+        )
+        execution = self.execution
+        setting = Setting(
+            interpreter=execution.interpreter,
+            sandbox=execution.sandbox,
+            limits=execution.limits,
+            view_path=self._view_of(problem),
+            isolation=isolation or execution.isolation,
+        )
+        return run_job(job, setting, cancel=cancel)
+
+    def seed_of(self, problem: Problem) -> int:
+        """Return the seed under which the problem's notebook runs: one process, one hash seed."""
+        return derive_seed(self.execution.seed, problem.notebook_path)
 
     def digest_data(self, problem: Problem) -> str:
         """Return a digest of the data files that the problem's notebook finds beside it."""
@@ -113,43 +150,38 @@ class Grader:
             self._data_digests[name] = digest_files(root_path, kept)
         return self._data_digests[name]
 
-    def grade(
-        self, problem: Problem, source: str, *, cancel: threading.Event | None = None
-    ) -> tuple[Verdict, float]:
-        """Judge one solution cell.
-
-        Returns:
-            The verdict, and the wall seconds that the solution and grading cells took.
-        """
-        steps = plan_sample(self.problem_set, problem, source, self.limits)
-        seed = derive_seed(self.seed, problem.task_id)
-        replies = self.run(problem, steps, hash_seed=seed, cancel=cancel)
-        verdict = judge(replies, forgive_context=forgives_context(problem))
-        return verdict, sum(r.wall_s for r in replies if r.cell_idx >= problem.cell_idx)
+    def _view_of(self, problem: Problem) -> Path:
+        name = problem.repository_name
+        with self._lock:
+            if name not in self._views:
+                self._views[name] = make_view(
+                    self.problem_set.root_path / name,
+                    leave_out=self.copies.left_out,
+                    replaced=self.copies.blanked,
+                    home_template_path=Path(self._home.name) if self._home else None,
+                )
+            return self._views[name]
 
 
 def derive_seed(seed: int, name: str) -> int:
-    """Return a 32-bit seed for one problem, the same on every machine and in every order."""
+    """Return a 32-bit seed for one name, the same on every machine and in every order."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4], "big")
 
 
-def describe_environment(problem_set: ProblemSet, sandbox: Sandbox) -> dict[str, object]:
+def describe_environment(problem_set: ProblemSet, execution: Execution) -> dict[str, object]:
     """Return what verdicts depend on besides the problems: versions and the sandbox."""
-    owners = importlib.metadata.packages_distributions()
+    interpreter = execution.interpreter
     names = {name.partition(".")[0] for name in find_imports(problem_set)}
-    packages = {owner for name in names for owner in owners.get(name, ())}
-    versions: dict[str, str] = {}
-    for package in sorted({*packages, *_OWN_PACKAGES}, key=str.lower):
-        try:
-            versions[package.lower()] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    wanted = {owner for name in names for owner in interpreter.owners.get(name, ())}
     return {
-        "python": platform.python_version(),
+        "python": interpreter.version,
         "system": platform.system(),
-        "packages": versions,
-        "sandbox": sandbox.name,
-        "isolation": "kernel",
+        "packages": {
+            name: version
+            for name, version in interpreter.packages.items()
+            if name in wanted or name in _OWN_PACKAGES
+        },
+        "sandbox": execution.sandbox.name,
     }
 
 
@@ -163,14 +195,13 @@ def find_imports(problem_set: ProblemSet) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _warm_up(home_path: Path, module_names: Sequence[str]) -> None:
+def _warm_up(home_path: Path, interpreter: Interpreter, module_names: Sequence[str]) -> None:
     """Import what notebooks import, once: compiles bytecode and makes matplotlib's font cache."""
-    environment = {"HOME": str(home_path), "PATH": os.environ.get("PATH", "")}
     try:
         subprocess.run(
-            [sys.executable, "-c", _WARM_UP, *module_names],
+            [str(interpreter.path), "-c", _WARM_UP, *module_names],
             cwd=home_path,
-            env=environment,
+            env={"HOME": str(home_path), "PATH": "/usr/local/bin:/usr/bin:/bin"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

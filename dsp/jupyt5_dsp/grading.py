@@ -1,20 +1,27 @@
 """Every sample to a verdict, appended as it comes: the file of verdicts is the resume point."""
 
+import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from jupyt5.execution.verdicts import Verdict, VerdictKind, shorten
+from jupyt5.execution.engine import Judged
+from jupyt5.execution.jobs import Attempt, Isolation
+from jupyt5.execution.suspicion import find_suspicions
+from jupyt5.execution.verdicts import SUSPECT, Verdict, VerdictKind, shorten
 from jupyt5_dsp.grader import Grader
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
-from jupyt5_dsp.parallel import run_parallel
-from jupyt5_dsp.problems import Problem, digest
+from jupyt5_dsp.parallel import run_streams
+from jupyt5_dsp.problems import Problem, ProblemSet, digest
 from jupyt5_dsp.samples import Sample
 from jupyt5_dsp.validation import Validation
 
-__all__ = ["GradedSample", "grade_samples", "read_verdicts"]
+__all__ = ["Chunk", "GradedSample", "grade_chunk", "grade_samples", "read_verdicts"]
+
+_CHUNKS_PER_WORKER = 3
+_MIN_CHUNK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +38,25 @@ class GradedSample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Entry:
     problem: Problem
     sample: Sample
     input_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Samples of one notebook that one worker runs.
+
+    Attributes:
+        isolation: How to run them; a problem's validation may ask for fresh processes.
+        reason: Why they are not forked; "" if they are.
+        attempts: By task id; their keys are the samples' input keys.
+    """
+
+    isolation: Isolation
+    reason: str
+    attempts: Mapping[str, tuple[Attempt, ...]]
 
 
 def grade_samples(
@@ -53,51 +75,53 @@ def grade_samples(
         samples: What to judge.
         validations: By task id. Samples of a problem that is not usable are not run.
         path: ``verdicts.jsonl``.
-        num_workers: Kernels at a time. The verdicts do not depend on it.
+        num_workers: Notebooks at a time. The verdicts do not depend on it.
         watch: Called with the numbers of samples done and of all samples.
 
     Raises:
-        ExecutionError: If no kernel starts.
+        ExecutionError: If no worker starts.
     """
     repair_jsonl(path)
     todo = _find_undone(grader, samples, validations, path)
-    unusable = [job for job in todo if not validations[job.sample.task_id].valid]
-    append_jsonl(path, [_refuse(job, validations[job.sample.task_id]) for job in unusable])
-    usable = [job for job in todo if validations[job.sample.task_id].valid]
+    unusable = [one for one in todo if not validations[one.sample.task_id].valid]
+    append_jsonl(path, [_refuse(one, validations[one.sample.task_id]) for one in unusable])
+    usable = {one.input_key: one for one in todo if validations[one.sample.task_id].valid}
     num_done = len(samples) - len(usable)
     watch(num_done, len(samples))
+    chunks = list(_split(grader.problem_set, list(usable.values()), validations, num_workers))
 
-    def run(job: _Job, cancel: threading.Event) -> dict[str, object]:
-        source = grader.problem_set.fill(job.problem, job.sample.completion)
-        verdict, wall_s = grader.grade(job.problem, source, cancel=cancel)
-        return _to_record(job, verdict, wall_s)
+    def run(chunk: Chunk, cancel: threading.Event) -> Iterator[Judged]:
+        return grade_chunk(grader, chunk, cancel)
 
-    for _, record in run_parallel(run, usable, num_workers=num_workers):
-        append_jsonl(path, [record])
+    for chunk, judged in run_streams(run, chunks, num_workers=num_workers):
+        entry = usable[judged.key]
+        found = validations[entry.sample.task_id]
+        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, found, chunk.reason)])
         num_done += 1
         watch(num_done, len(samples))
 
 
-def _find_undone(
-    grader: Grader, samples: Sequence[Sample], validations: Mapping[str, Validation], path: Path
-) -> list[_Job]:
-    problems = {problem.task_id: problem for problem in grader.problem_set.problems}
-    done = {str(record.get("input_key")) for record in read_jsonl(path)}
-    jobs = (
-        _Job(problems[sample.task_id], sample, _make_input_key(sample, validations))
-        for sample in samples
-    )
-    return [job for job in jobs if job.input_key not in done]
+def grade_chunk(grader: Grader, chunk: Chunk, cancel: threading.Event) -> Iterator[Judged]:
+    """Run one chunk; yields a verdict for each of its samples."""
+    isolation = None if chunk.isolation == "fork" else chunk.isolation
+    for found in grader.run(chunk.attempts, isolation=isolation, cancel=cancel):
+        if isinstance(found, Judged):
+            yield found
 
 
 def read_verdicts(
     path: Path, samples: Sequence[Sample], validations: Mapping[str, Validation]
 ) -> list[GradedSample]:
-    """Return the verdicts that belong to ``samples``, in the order of the samples."""
+    """Return the verdicts that belong to ``samples``, in the order of the samples.
+
+    Samples without a verdict, in a run that was broken off, are left out.
+    """
     by_key = {str(record.get("input_key")): record for record in read_jsonl(path)}
     graded: list[GradedSample] = []
     for sample in samples:
-        record = by_key[_make_input_key(sample, validations)]
+        record = by_key.get(_make_input_key(sample, validations[sample.task_id]))
+        if record is None:
+            continue
         flags = cast("list[object]", record.get("flags") or [])
         graded.append(
             GradedSample(
@@ -113,32 +137,112 @@ def read_verdicts(
     return graded
 
 
-def _make_input_key(sample: Sample, validations: Mapping[str, Validation]) -> str:
+def _find_undone(
+    grader: Grader, samples: Sequence[Sample], validations: Mapping[str, Validation], path: Path
+) -> list[_Entry]:
+    problems = {problem.task_id: problem for problem in grader.problem_set.problems}
+    done = {str(record.get("input_key")) for record in read_jsonl(path)}
+    entries = (
+        _Entry(
+            problems[sample.task_id], sample, _make_input_key(sample, validations[sample.task_id])
+        )
+        for sample in samples
+    )
+    return [entry for entry in entries if entry.input_key not in done]
+
+
+def _split(
+    problem_set: ProblemSet,
+    entries: Sequence[_Entry],
+    validations: Mapping[str, Validation],
+    num_workers: int,
+) -> Iterator[Chunk]:
+    """Divide the samples into chunks: one a notebook, more where workers would be idle."""
+    groups: dict[tuple[str, Isolation], list[_Entry]] = {}
+    for entry in entries:
+        found = validations[entry.sample.task_id]
+        groups.setdefault((entry.problem.notebook_path, found.isolation), []).append(entry)
+    share = max(math.ceil(len(entries) / (num_workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
+    # Long ones first, so that no worker ends with one alone.
+    for (_, isolation), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        num_parts = math.ceil(len(group) / share)
+        for part in range(num_parts):
+            yield _make_chunk(problem_set, group[part::num_parts], validations, isolation)
+
+
+def _make_chunk(
+    problem_set: ProblemSet,
+    entries: Sequence[_Entry],
+    validations: Mapping[str, Validation],
+    isolation: Isolation,
+) -> Chunk:
+    attempts: dict[str, list[Attempt]] = {}
+    for entry in entries:
+        source = problem_set.fill(entry.problem, entry.sample.completion)
+        own = attempts.setdefault(entry.sample.task_id, [])
+        own.append(Attempt(key=entry.input_key, source=source))
+    reason = validations[entries[0].sample.task_id].isolation_reason
+    return Chunk(isolation, reason, {name: tuple(own) for name, own in attempts.items()})
+
+
+def _make_input_key(sample: Sample, found: Validation) -> str:
     # The validation's key covers the problem's cells, the limits and the environment.
-    found = validations[sample.task_id]
     parts = [found.key, found.usable, sample.task_id, str(sample.sample_idx), sample.completion]
     return digest(parts)
 
 
-def _refuse(job: _Job, found: Validation) -> dict[str, object]:
+def _refuse(entry: _Entry, found: Validation) -> dict[str, object]:
     is_context = found.reference == VerdictKind.CONTEXT
     kind = VerdictKind.CONTEXT if is_context else VerdictKind.INVALID
     text = f"Not run, the problem is not usable ({found.usable}): {found.reason}"
-    return _to_record(job, Verdict(kind=kind, message=shorten(text)), 0.0)
+    return _render(entry, Verdict(kind=kind, message=shorten(text)))
 
 
-def _to_record(job: _Job, verdict: Verdict, wall_s: float) -> dict[str, object]:
+def _to_record(
+    entry: _Entry, judged: Judged, problem_set: ProblemSet, found: Validation, reason: str
+) -> dict[str, object]:
+    verdict = judged.verdict
+    flags = list(verdict.flags)
+    if verdict.passed:
+        flags += _find_static_flags(entry, problem_set)
+    # What the reference itself is flagged for says nothing about a sample.
+    kept = [flag for flag in dict.fromkeys(flags) if flag not in found.flags]
+    record = _render(entry, verdict)
+    record |= {
+        "flags": kept,
+        "isolation": judged.isolation,
+        "isolation_reason": judged.isolation_reason or reason,
+        "cold_rerun": judged.cold_rerun,
+        "wall_s": round(judged.wall_s, 4),
+        "cpu_s": round(judged.cpu_s, 4),
+    }
+    return record
+
+
+def _find_static_flags(entry: _Entry, problem_set: ProblemSet) -> tuple[str, ...]:
+    problem = entry.problem
+    cells = problem_set.cells_of(problem)
+    return find_suspicions(
+        problem_set.fill(problem, entry.sample.completion),
+        cells[problem.cell_idx].source,
+        [cells[idx].source for idx in problem.grading_idxs],
+        [cell.source for cell in cells[: problem.cell_idx] if cell.kind == "code"],
+    )
+
+
+def _render(entry: _Entry, verdict: Verdict) -> dict[str, object]:
     return {
-        "task_id": job.sample.task_id,
-        "sample_idx": job.sample.sample_idx,
+        "task_id": entry.sample.task_id,
+        "sample_idx": entry.sample.sample_idx,
         "verdict": str(verdict.kind),
-        "flags": list(verdict.flags),
+        "flags": [flag for flag in verdict.flags if not flag.startswith(SUSPECT)],
         "message": verdict.message,
         "output_head": verdict.output_head,
         "traceback": verdict.traceback,
-        "input_key": job.input_key,
-        "isolation": "kernel",
+        "input_key": entry.input_key,
+        "isolation": None,
+        "isolation_reason": "",
         "cold_rerun": False,
-        "wall_s": round(wall_s, 3),
-        "cpu_s": None,
+        "wall_s": 0.0,
+        "cpu_s": 0.0,
     }

@@ -1,23 +1,14 @@
-"""Which cells run, in which order, for one sample or for a whole notebook."""
+"""From problems to jobs: which cells of a notebook run, and what is tried in which of them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from jupyt5.execution.kernel import Step
-from jupyt5.execution.verdicts import CellReply, CellStatus, Stage
+from jupyt5.execution.jobs import Attempt, Job, Task
+from jupyt5.execution.verdicts import CellReply, Stage
+from jupyt5_dsp.mutants import binds_names
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["Limits", "forgives_context", "plan_reference", "plan_sample", "plan_trial", "restage"]
-
-_SHARED_LIMIT = "sample"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Wall seconds: ``timeout_s`` for solution and grading cells together, else one cell's."""
-
-    timeout_s: float = 10.0
-    context_timeout_s: float = 600.0
+__all__ = ["folder_of", "forgives_context", "make_job", "restage"]
 
 
 def forgives_context(problem: Problem) -> bool:
@@ -29,94 +20,72 @@ def forgives_context(problem: Problem) -> bool:
     return problem.passes_modern is True
 
 
-def plan_sample(
-    problem_set: ProblemSet, problem: Problem, source: str, limits: Limits
-) -> tuple[Step, ...]:
-    """Plan one sample: all code cells up to the last grading cell, one of them replaced."""
-    cells = problem_set.cells_of(problem)
-    goes_on = forgives_context(problem)
-    steps: list[Step] = []
-    for idx, cell in enumerate(cells[: max(problem.grading_idxs) + 1]):
-        is_own = idx == problem.cell_idx or idx in problem.grading_idxs
-        if cell.kind != "code" or not (is_own or cell.source.strip()):
-            continue
-        if idx < problem.cell_idx:
-            steps.append(
-                Step(
-                    cell_idx=idx,
-                    source=cell.source,
-                    stage=Stage.CONTEXT,
-                    limit_s=limits.context_timeout_s,
-                    goes_on=goes_on,
-                )
-            )
-        else:
-            text = source if idx == problem.cell_idx else cell.source
-            steps.append(_own_step(problem, idx, text, limits.timeout_s, group=_SHARED_LIMIT))
-    return tuple(steps)
-
-
-def plan_reference(
-    problem_set: ProblemSet, problems: Sequence[Problem], limits: Limits
-) -> tuple[Step, ...]:
-    """Plan one run of a notebook as it is, far enough for all ``problems`` of it."""
-    cells = problem_set.cells_of(problems[0])
-    own_idxs = {idx for p in problems for idx in (p.cell_idx, *p.grading_idxs)}
-    last_idx = max(own_idxs)
-    limit_s = max(limits.timeout_s, limits.context_timeout_s)
-    return tuple(
-        Step(cell_idx=idx, source=cell.source, stage=Stage.CONTEXT, limit_s=limit_s)
-        for idx, cell in enumerate(cells[: last_idx + 1])
-        # A problem's own cells count even when blank: trials take their places from them.
-        if cell.kind == "code" and (idx in own_idxs or cell.source.strip())
-    )
-
-
-def plan_trial(
-    problem_set: ProblemSet, problem: Problem, source: str | None, *, name: str, limit_s: float
-) -> tuple[Step, ...]:
-    """Plan a wrong answer in the middle of a notebook's run, just before its solution cell.
+def make_job(
+    problem_set: ProblemSet,
+    attempts: Mapping[str, Sequence[Attempt]],
+    *,
+    seed: int,
+    runs_all: bool = False,
+    forced: bool = False,
+) -> Job:
+    """Plan attempts at problems of one notebook.
 
     Args:
         problem_set: The set.
-        problem: Whose solution is replaced.
-        source: The wrong answer; None runs the grading cells with no solution cell at all.
-        name: Name of the trial, unique in the run.
-        limit_s: Wall seconds for the whole trial.
+        attempts: What to try, by task id; all problems of the same notebook.
+        seed: Of hash seeds and random generators.
+        runs_all: Whether the notebook is run to the end of its last problem in any case.
+        forced: Fork even where that is not sound.
     """
-    cells = problem_set.cells_of(problem)
-    texts = [] if source is None else [(problem.cell_idx, source)]
-    texts += [(idx, cells[idx].source) for idx in problem.grading_idxs]
-    steps = (_own_step(problem, idx, text, limit_s, group=name) for idx, text in texts)
-    return tuple(replace(step, goes_on=True) for step in steps)
+    problems = sorted(
+        (problem for problem in problem_set.problems if problem.task_id in attempts),
+        key=lambda problem: problem.cell_idx,
+    )
+    cells = problem_set.cells_of(problems[0])
+    end = max(max(problem.grading_idxs) for problem in problems) + 1
+    own = {idx for problem in problems for idx in problem.grading_idxs}
+    return Job(
+        cells=tuple(
+            (idx, cell.source)
+            for idx, cell in enumerate(cells[:end])
+            if cell.kind == "code" and (idx in own or cell.source.strip())
+        ),
+        tasks=tuple(
+            replace(_make_task(problem_set, problem, attempts[problem.task_id]), forced=forced)
+            for problem in problems
+        ),
+        folder=folder_of(problems[0]),
+        seed=seed,
+        runs_all=runs_all,
+    )
 
 
-def restage(
-    replies: Sequence[CellReply], problem: Problem, limits: Limits
-) -> tuple[CellReply, ...]:
+def folder_of(problem: Problem) -> str:
+    """Return the notebook's folder inside its repository."""
+    folder, _, _ = problem.notebook_path.rpartition("/")
+    if problem.repository_name:
+        folder = folder[len(problem.repository_name) :].lstrip("/")
+    return folder or "."
+
+
+def restage(replies: Sequence[CellReply], problem: Problem) -> tuple[CellReply, ...]:
     """Read the replies of a whole notebook's run as the run of one problem's reference."""
-    own: list[CellReply] = []
-    left_s = limits.timeout_s
-    for reply in replies:
-        if reply.cell_idx > max(problem.grading_idxs):
-            continue
-        stage = _stage_of(problem, reply.cell_idx)
-        if stage is not Stage.CONTEXT:
-            left_s -= reply.wall_s
-            if left_s < 0 and reply.status in {CellStatus.OK, CellStatus.ERROR}:
-                reply = replace(reply, status=CellStatus.TIMEOUT)
-        own.append(replace(reply, stage=stage))
-    return tuple(own)
+    last = max(problem.grading_idxs)
+    return tuple(
+        replace(reply, stage=_stage_of(problem, reply.cell_idx))
+        for reply in replies
+        if reply.cell_idx <= last
+    )
 
 
-def _own_step(problem: Problem, idx: int, source: str, limit_s: float, *, group: str) -> Step:
-    return Step(
-        cell_idx=idx,
-        source=source,
-        stage=_stage_of(problem, idx),
-        limit_s=limit_s,
-        group=group,
-        goes_on=idx not in problem.grading_idxs,
+def _make_task(problem_set: ProblemSet, problem: Problem, attempts: Sequence[Attempt]) -> Task:
+    return Task(
+        name=problem.task_id,
+        cell_idx=problem.cell_idx,
+        grading_idxs=problem.grading_idxs,
+        attempts=tuple(attempts),
+        own_names=binds_names(problem_set.cells_of(problem)[problem.cell_idx].source),
+        forgives_context=forgives_context(problem),
     )
 
 

@@ -4,21 +4,19 @@ import json
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
 
 from jupyt5.console import progress
-from jupyt5.execution.sandbox import Sandbox
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.providers import Provider, load_provider
 from jupyt5_dsp.fingerprint import digest_model
-from jupyt5_dsp.grader import Grader, describe_environment
+from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.grading import GradedSample, grade_samples, read_verdicts
 from jupyt5_dsp.jsonl import append_jsonl
-from jupyt5_dsp.plans import Limits
 from jupyt5_dsp.problems import ProblemSet
-from jupyt5_dsp.report import write_report
+from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.results import make_results
 from jupyt5_dsp.run_folder import Clock, claim_folder
 from jupyt5_dsp.samples import (
@@ -46,24 +44,23 @@ class RunConfig:
     """What one run is asked to do.
 
     Exactly one of ``provider_uri`` and ``samples`` is set; ``samples`` is a path or ``gold``.
-    ``validation_path`` names findings of ``dsp-eval validate`` to start from.
+    ``validation_path`` names findings of ``dsp-eval validate`` to start from. ``strict`` counts
+    passes with a suspicion flag as failed.
     """
 
     out_path: Path
     ks: tuple[int, ...]
-    limits: Limits
+    execution: Execution
     generation: Generation
-    seed: int
     num_workers: int
+    strict: bool = False
     provider_uri: str | None = None
     samples: str | None = None
     max_samples: int | None = None
     validation_path: Path | None = None
 
 
-def run_benchmark(
-    suite: Suite, problem_set: ProblemSet, sandbox: Sandbox, config: RunConfig
-) -> dict[str, object]:
+def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> dict[str, object]:
     """Do one run, or go on with it where it was broken off.
 
     Returns:
@@ -72,33 +69,89 @@ def run_benchmark(
     Raises:
         UsageError: If the folder belongs to a run with other settings.
         Jupyt5Error: If samples cannot be had or nothing can be run.
+        KeyboardInterrupt: If interrupted; what is graded so far is reported first, as partial.
     """
     provider = load_provider(config.provider_uri) if config.provider_uri else None
     given = _read_given(problem_set, config)
     known = read_validations(config.validation_path) if config.validation_path else []
-    environment = describe_environment(problem_set, sandbox)
+    environment = describe_environment(problem_set, config.execution)
     identity = _make_identity(suite, problem_set, environment, config)
-    out_path = config.out_path
-    claim_folder(out_path, identity)
-    clock = Clock()
-    samples_path = out_path / "samples.jsonl"
+    claim_folder(config.out_path, identity)
+    run = _Run(problem_set, config, identity, environment)
+    write_references(config.out_path, problem_set)
+    samples_path = config.out_path / "samples.jsonl"
     if provider:
-        with clock.phase("generation_s"):
+        with run.clock.phase("generation_s"):
             _generate(provider, problem_set, config, samples_path)
         given = read_samples(samples_path, problem_set)
     else:
         write_samples(samples_path, given)
-    with Grader(problem_set, sandbox, config.limits, config.seed) as grader:
-        with clock.phase("validation_s"):
-            findings = _validate(grader, environment, known, config)
-        validations = {finding.task_id: finding for finding in findings}
-        with clock.phase("grading_s"):
-            graded = _grade(grader, given, validations, config)
-    results = make_results(identity, problem_set, graded, validations, config.ks, seed=config.seed)
-    write_atomic(out_path / "results.json", json.dumps(results, indent=2) + "\n")
-    clock.write(out_path / "timing.json")
-    write_report(out_path)
-    return results
+    try:
+        run.grade(given, known)
+    except KeyboardInterrupt:
+        run.conclude(given, partial=True)
+        raise
+    return run.conclude(given)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One session of a run, from validation to the report."""
+
+    problem_set: ProblemSet
+    config: RunConfig
+    identity: Mapping[str, object]
+    environment: Mapping[str, object]
+    clock: Clock = field(default_factory=Clock)
+
+    def grade(self, samples: Sequence[Sample], known: Sequence[Validation]) -> None:
+        config = self.config
+        with Grader(self.problem_set, config.execution) as grader:
+            with self.clock.phase("validation_s"):
+                findings = _validate(grader, self.environment, known, config)
+            validations = {finding.task_id: finding for finding in findings}
+            with (
+                self.clock.phase("grading_s"),
+                watch_progress("samples graded", "sample") as watch,
+            ):
+                grade_samples(
+                    grader,
+                    samples,
+                    validations,
+                    config.out_path / "verdicts.jsonl",
+                    num_workers=config.num_workers,
+                    watch=watch,
+                )
+
+    def conclude(self, samples: Sequence[Sample], *, partial: bool = False) -> dict[str, object]:
+        """Write results, times and the report from the files of the run."""
+        config, out_path = self.config, self.config.out_path
+        validations = self._read_validations()
+        graded: list[GradedSample] = []
+        if (out_path / "verdicts.jsonl").is_file():
+            graded = read_verdicts(out_path / "verdicts.jsonl", samples, validations)
+        results = make_results(
+            self.identity,
+            self.problem_set,
+            graded,
+            validations,
+            config.ks,
+            seed=config.execution.seed,
+            samples=samples,
+            strict=config.strict,
+            partial=partial,
+        )
+        write_atomic(out_path / "results.json", json.dumps(results, indent=2) + "\n")
+        self.clock.write(out_path / "timing.json")
+        write_report(out_path)
+        return results
+
+    def _read_validations(self) -> dict[str, Validation]:
+        path = self.config.out_path / "validation.jsonl"
+        found = read_validations(path) if path.is_file() else []
+        wanted = {problem.task_id for problem in self.problem_set.problems}
+        # A later line replaces an earlier one, which was made under other conditions.
+        return {one.task_id: one for one in found if one.task_id in wanted}
 
 
 def _read_given(problem_set: ProblemSet, config: RunConfig) -> list[Sample]:
@@ -116,8 +169,9 @@ def _make_identity(
     settings: dict[str, object] = {
         "problem_set": problem_set.digest(),
         "ks": list(config.ks),
-        "seed": config.seed,
-        **asdict(config.limits),
+        "seed": config.execution.seed,
+        "strict": config.strict,
+        **asdict(config.execution.limits),
     }
     if config.provider_uri is not None:
         provider = config.provider_uri
@@ -165,25 +219,6 @@ def _validate(
             log_path=log_path,
             watch=watch,
         )
-
-
-def _grade(
-    grader: Grader,
-    samples: Sequence[Sample],
-    validations: Mapping[str, Validation],
-    config: RunConfig,
-) -> list[GradedSample]:
-    verdicts_path = config.out_path / "verdicts.jsonl"
-    with watch_progress("samples graded", "sample") as watch:
-        grade_samples(
-            grader,
-            samples,
-            validations,
-            verdicts_path,
-            num_workers=config.num_workers,
-            watch=watch,
-        )
-    return read_verdicts(verdicts_path, samples, validations)
 
 
 @contextmanager

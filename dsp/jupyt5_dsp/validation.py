@@ -1,8 +1,8 @@
 """Is a problem fit to judge anything here? Its reference must pass, and wrong answers must not.
 
-The reference run is the same for all problems of a notebook, so one run judges them all. A second
-run tries two wrong answers at each problem, then goes on with the reference; what it accuses is
-tried again alone on a fresh kernel. Verdicts that differ between runs make a problem unstable.
+One run of a notebook judges all its problems: at each, the reference and two wrong answers are
+forked, and the notebook goes on with the reference. Verdicts that differ between runs make a
+problem unstable; a reference that differs only in a fork gets fresh processes for its samples.
 """
 
 import json
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from jupyt5.errors import ProblemSetError
-from jupyt5.execution.verdicts import VerdictKind
+from jupyt5.execution.jobs import Isolation
+from jupyt5.execution.verdicts import SUSPECT, VerdictKind
 from jupyt5_dsp.evidence import Evidence, gather_evidence
 from jupyt5_dsp.grader import Grader
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
@@ -51,6 +52,10 @@ class Validation:
         reason: Why the problem is not usable; "" if it is.
         message: What the interpreter said about the reference.
         context_errors: Earlier cells that raised, with no harm to the reference.
+        isolation: How its samples are to be run.
+        isolation_reason: Why they are not forked; "" if they are.
+        flags: What the reference itself would be flagged for; not held against samples.
+        refused: Commands in earlier cells that would have installed something.
         key: Digest of all that this depends on.
     """
 
@@ -60,6 +65,10 @@ class Validation:
     reason: str = ""
     message: str = ""
     context_errors: tuple[int, ...] = ()
+    isolation: Isolation = "fork"
+    isolation_reason: str = ""
+    flags: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     key: str = ""
 
     @property
@@ -75,8 +84,8 @@ def make_key(grader: Grader, problem: Problem, environment: Mapping[str, object]
     parts = (
         [repr(problem), *sources],
         [grader.digest_data(problem)],
-        [repr(grader.limits)],
-        [str(grader.seed)],
+        [repr(grader.execution.limits)],
+        [str(grader.execution.seed)],
         [repr(sorted(environment.items()))],
     )
     return ".".join(digest(part)[:_KEY_PART_LENGTH] for part in parts)
@@ -191,6 +200,10 @@ def validate_notebook(
                 reason=reason,
                 message=seen.reference.message if seen else "",
                 context_errors=seen.context_errors if seen else (),
+                isolation=seen.isolation if seen else "fork",
+                isolation_reason=seen.isolation_reason if seen else "",
+                flags=_find_suspect(seen.reference.flags) if seen else (),
+                refused=seen.refused if seen else (),
                 key=keys.get(problem.task_id, ""),
             )
         )
@@ -220,10 +233,15 @@ def _conclude(seen: Evidence) -> tuple[Usable, str]:
     return "yes", ""
 
 
+def _find_suspect(flags: Sequence[str]) -> tuple[str, ...]:
+    return tuple(flag for flag in flags if flag.startswith(SUSPECT))
+
+
 def _from_record(record: Mapping[str, object], path: Path) -> Validation:
     try:
         fields = dict(record)
-        fields["context_errors"] = tuple(cast("list[int]", fields.get("context_errors", [])))
+        for name in ("context_errors", "flags", "refused"):
+            fields[name] = tuple(cast("list[object]", fields.get(name, [])))
         return Validation(**fields)  # pyright: ignore[reportArgumentType]
     except TypeError as exc:
         message = f"{path} is not a validation file: {exc}. Make it again with dsp-eval validate."

@@ -1,4 +1,4 @@
-"""Running cells and judging them: ``verdicts`` (pure), ``sandbox``, ``workspace``, ``kernel``.
+"""Running cells in a sandbox and judging them; start at ``engine``.
 
 Import from the modules; the package itself loads nothing.
 """

@@ -6,12 +6,13 @@ other kind. Outputs are kept for people to read and are never looked at.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 __all__ = [
     "FLAG_CONTEXT_RAISED",
     "FLAG_SOLUTION_RAISED",
+    "SUSPECT",
     "CellReply",
     "CellStatus",
     "Stage",
@@ -21,6 +22,7 @@ __all__ = [
     "shorten",
 ]
 
+SUSPECT = "suspect: "
 FLAG_SOLUTION_RAISED = "solution cell raised"
 FLAG_CONTEXT_RAISED = "context cell raised"
 
@@ -72,29 +74,37 @@ class CellReply:
     """The interpreter's answer to one cell, and the beginning of what the cell printed.
 
     ``num_dropped_chars`` more characters were printed than ``output_head`` was made from.
+    ``error_bases`` are the names of the exception's base classes; ``hit_limit`` says that it came
+    from a limit on files, disk or processes.
     """
 
     cell_idx: int
     stage: Stage
     status: CellStatus
     error_name: str = ""
+    error_bases: tuple[str, ...] = ()
     error_message: str = ""
     traceback: str = ""
     output_head: str = ""
     num_dropped_chars: int = 0
     asked_to_exit: bool = False
+    hit_limit: bool = False
     wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The judgement on one sample; texts hold at most 4,096 bytes of UTF-8 each."""
+    """The judgement on one sample; texts hold at most 4,096 bytes of UTF-8 each.
+
+    ``signal`` ended its process; 0 if none did.
+    """
 
     kind: VerdictKind
     flags: tuple[str, ...] = ()
     message: str = ""
     output_head: str = ""
     traceback: str = ""
+    signal: int = 0
 
     @property
     def passed(self) -> bool:
@@ -102,7 +112,9 @@ class Verdict:
         return self.kind is VerdictKind.PASSED
 
 
-def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Verdict:
+def judge(
+    replies: Sequence[CellReply], *, forgive_context: bool = False, flags: Sequence[str] = ()
+) -> Verdict:
     """Judge one sample from the replies of its run, in the order in which cells ran.
 
     Args:
@@ -110,10 +122,16 @@ def judge(replies: Sequence[CellReply], *, forgive_context: bool = False) -> Ver
         forgive_context: Whether an ordinary exception in a context cell is known to be harmless,
             because the reference passes in spite of it. The interpreter's death or a time-out
             there is never harmless.
+        flags: What the sample did that honest code does not; kept whatever the verdict.
 
     Returns:
         ``passed`` only if there is a grading cell and the interpreter answered "ok" to each.
     """
+    verdict = _judge(replies, forgive_context=forgive_context)
+    return replace(verdict, flags=tuple(dict.fromkeys((*verdict.flags, *flags))))
+
+
+def _judge(replies: Sequence[CellReply], *, forgive_context: bool) -> Verdict:
     failed_context = _first_failure(replies, Stage.CONTEXT)
     if failed_context and not (forgive_context and failed_context.status is CellStatus.ERROR):
         return _describe(VerdictKind.CONTEXT, failed_context, replies)
@@ -185,14 +203,17 @@ def _judge_failure(
             continue
         if reply.error_name in _EXITS or reply.asked_to_exit:
             return _describe(VerdictKind.EXIT, reply, replies)
-        if reply.error_name == "MemoryError":
+        if "MemoryError" in (reply.error_name, *reply.error_bases):
             return _describe(VerdictKind.OOM, reply, replies)
+        if reply.hit_limit:
+            return _describe(VerdictKind.LIMIT, reply, replies)
     if solution and solution.error_name in _SYNTAX_ERRORS:
         return _describe(VerdictKind.SYNTAX, solution, replies)
     if solution and solution.status is CellStatus.ERROR:
         # The test fails on what the solution left undone: the solution's exception is the cause.
         return _describe(VerdictKind.ERROR, solution, replies)
-    kind = VerdictKind.WRONG if grading.error_name == "AssertionError" else VerdictKind.ERROR
+    is_assertion = "AssertionError" in (grading.error_name, *grading.error_bases)
+    kind = VerdictKind.WRONG if is_assertion else VerdictKind.ERROR
     return _describe(kind, grading, replies)
 
 

@@ -1,0 +1,164 @@
+"""Serves one notebook: runs its cells once and, at each problem, a process for every sample.
+
+Talks JSON lines: one job on descriptor 0, then records on descriptor 1. Two ways of running:
+``fork`` runs the context cells here and forks each sample from the state they left; ``kernel``
+forks each sample from a state in which no cell has run, and it runs the context cells itself.
+"""
+
+import json
+import os
+import re
+import sys
+
+from . import hazards, linux, manager, sample
+from . import shell as shells
+from .walls import Walls
+
+__all__ = ["serve"]
+
+_SEEDED = re.compile(r"\b(?:numpy|pandas|scipy|sklearn|matplotlib|seaborn|statsmodels|torch|np)\b")
+
+
+def serve():
+    """Do one job; returns the exit code."""
+    with os.fdopen(os.dup(0), "r", encoding="utf-8") as stream:
+        job = json.loads(stream.readline())
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    _silence()
+    _Server(job, channel).run()
+    channel.flush()
+    os._exit(0)
+
+
+class _Server:
+    def __init__(self, job, channel):
+        self._job = job
+        self._channel = channel
+        self._limits = job["limits"]
+        self._sources = {idx: source for idx, source in job["cells"]}
+        self._walls = Walls(**job["walls"]) if job.get("walls") else None
+        if self._walls:
+            self._walls.build()
+        os.environ.clear()
+        os.environ.update(job["environment"])
+        os.chdir(job["folder"])
+        self._shell = shells.make_shell()
+        self._tell("started", python=sys.version.split()[0])
+        if any(_SEEDED.search(source) for source in self._sources.values()):
+            _import_quietly("numpy.random")
+        sample.seed_all(job["seed"])
+        self._tasks = {task["cell_idx"]: task for task in job["tasks"]}
+        self._failed = []
+        self._baseline = hazards.Baseline()
+
+    def run(self):
+        """Do the job's samples, then say so."""
+        if self._job["mode"] == "kernel":
+            for task in self._job["tasks"]:
+                self._run_cold(task)
+        else:
+            self._run_forked()
+        self._tell("done")
+
+    def _run_forked(self):
+        last = max((max(task["grading"]) for task in self._job["tasks"]), default=-1)
+        for idx, source in self._job["cells"]:
+            if idx > last:
+                break
+            task = self._tasks.get(idx)
+            if task is not None and task["samples"]:
+                if self._failed and not task["forgives"]:
+                    self._tell("blocked", task=task["name"])
+                else:
+                    self._run_task(task)
+            self._run_context(idx, source)
+
+    def _run_context(self, idx, source):
+        self._tell("begin", cell_idx=idx)
+        error, wall_s = shells.run_cell(self._shell, source)
+        refused, self._shell.refused = self._shell.refused, []
+        if error is not None:
+            self._failed.append(idx)
+        self._tell("cell", cell_idx=idx, error=error, wall_s=wall_s, refused=refused)
+
+    def _run_task(self, task):
+        self._prepare_imports(task)
+        hazards.settle()
+        found = hazards.find_hazards(self._baseline)
+        if found and not task["forced"]:
+            self._tell("unsafe", task=task["name"], reasons=sorted(set(found)))
+            return
+        seeds = sample.Seeds()
+        plan = sample.Plan(self._shell, task, self._sources, self._limits)
+        for entry in task["samples"]:
+
+            def live(pipes, entry=entry):
+                def enter():
+                    self._enter()
+                    hazards.reopen_files(self._baseline)
+                    seeds.restore(entry.get("seed"))
+                    return plan
+
+                sample.live(entry["source"], pipes, enter, filtered=self._walls is not None)
+
+            found = manager.run_sample(live, self._limits, self._walls)
+            self._tell("sample", task=task["name"], key=entry["key"], **found)
+
+    def _run_cold(self, task):
+        seeds = sample.Seeds()
+        for entry in task["samples"]:
+
+            def live(pipes, entry=entry):
+                def enter():
+                    self._enter()
+                    seeds.restore(None)
+                    return self._catch_up(task, entry)
+
+                sample.live(entry["source"], pipes, enter, filtered=self._walls is not None)
+
+            found = manager.run_sample(live, self._limits, self._walls, cold=True)
+            self._tell("sample", task=task["name"], key=entry["key"], **found)
+
+    def _catch_up(self, task, entry):
+        """Run the context cells in the sample's own process."""
+        for idx, source in self._job["cells"]:
+            if idx >= task["cell_idx"]:
+                break
+            error, wall_s = shells.run_cell(self._shell, source)
+            sample.tell_context(idx, error, wall_s, is_last=bool(error and not task["forgives"]))
+        self._prepare_imports(task)
+        if entry.get("seed") is not None:
+            sample.seed_all(entry["seed"])
+        return sample.Plan(self._shell, task, self._sources, self._limits)
+
+    def _enter(self):
+        os.close(self._channel.fileno())
+        if self._walls:
+            self._walls.enter_sample()
+        elif self._job.get("copy_to"):
+            sample.copy_work_folder(self._job["copy_to"])
+
+    def _prepare_imports(self, task):
+        """Import what grading cells import, before a sample can put something else in its way."""
+        for idx in task["grading"]:
+            for name in sample.find_imports(self._shell, self._sources.get(idx, "")):
+                _import_quietly(name)
+
+    def _tell(self, kind, **fields):
+        self._channel.write(json.dumps(dict(fields, kind=kind), default=str) + "\n")
+        self._channel.flush()
+
+
+def _import_quietly(name):
+    try:
+        __import__(name)
+    except BaseException:
+        return
+
+
+def _silence():
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(nothing, fd)
+    os.close(nothing)
+    linux.set_parent_death_signal(9)
