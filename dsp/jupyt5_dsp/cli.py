@@ -20,7 +20,10 @@ _EXAMPLES = """examples:
   dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
   dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
   dsp-eval report runs/nano
+  dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
+  dsp-eval build my-course/ --out problems/
+  dsp-eval fetch --out dsp/
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
 """
@@ -38,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     with suppress(ValueError):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     body = cast("Callable[[argparse.Namespace], int]", args.body)
-    return console.run(lambda: body(args), extra="dsp")
+    return console.run(lambda: body(args), extra=cast("str", args.extra))
 
 
 def _validate(args: argparse.Namespace) -> int:
@@ -65,9 +68,20 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.report import write_report
+    from jupyt5_dsp.report import write_references, write_report
+    from jupyt5_dsp.suites import find_suite
 
+    if args.problems:
+        write_references(args.run, find_suite("dsp").load(args.problems))
     print(write_report(args.run))
+    return console.EXIT_OK
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.compare import compare_runs, describe_comparison
+
+    found = compare_runs(args.a, args.b, seed=args.seed)
+    print(json.dumps(found, indent=2) if args.json else "\n".join(describe_comparison(found)))
     return console.EXIT_OK
 
 
@@ -79,6 +93,30 @@ def _env(args: argparse.Namespace) -> int:
     write_lock(environment, out_path)
     print(describe_setup(environment, out_path), end="")
     return console.EXIT_OK
+
+
+def _build(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import build
+    from jupyt5_dsp.curation.filters import render_counts
+    from jupyt5_dsp.curation.survey import render_survey
+
+    built = build(args)
+    if args.json:
+        print(json.dumps(built.to_record(), indent=2))
+    else:
+        print(f"{render_counts(built.counts)}\n\n{render_survey(built.survey)}", end="")
+    return console.EXIT_OK
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import fetch
+
+    fetched = fetch(args)
+    if args.json:
+        print(json.dumps(fetched.to_record(), indent=2))
+    else:
+        print(fetched.describe(args.out), end="")
+    return console.EXIT_OK if fetched.is_complete else console.EXIT_FAILED
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -96,7 +134,7 @@ def _make_parser() -> argparse.ArgumentParser:
             description=about.capitalize(),
             formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         )
-        command.set_defaults(body=body)
+        command.set_defaults(body=body, extra="dsp")
         return command
 
     validate = add_command("validate", "is each problem fit to judge here?", _validate)
@@ -113,12 +151,43 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_execution(run)
     report = add_command("report", "make a run's report.html again", _report)
     report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    report.add_argument(
+        "--problems", type=Path, metavar="DIR", help="take reference solutions from here again"
+    )
+    compare = add_command("compare", "is run B better than run A?", _compare)
+    compare.add_argument("a", type=Path, metavar="A", help="folder of a finished run")
+    compare.add_argument("b", type=Path, metavar="B", help="another one over the same problems")
+    compare.add_argument("--seed", type=_not_negative, default=0, help="of the intervals")
+    compare.add_argument("--json", action="store_true", help="print JSON on stdout")
     env = add_command(
         "env", "write a lock file to make an environment that executes notebooks", _env
     )
     env.add_argument("--name", default="anaconda-2021", help="anaconda-2021 or modern")
     env.add_argument("--out", type=Path, metavar="FILE", help="lock file (default: dsp-NAME.txt)")
+    build = add_command("build", "make a problem set out of nbgrader notebooks", _build)
+    _add_build(build)
+    _add_execution(build)
+    build.set_defaults(extra="curate", timeout_s=600.0)
+    _add_fetch(add_command("fetch", "rebuild the published DSP set from GitHub", _fetch))
     return parser
+
+
+def _add_build(build: argparse.ArgumentParser) -> None:
+    add = build.add_argument
+    add("repositories", type=Path, nargs="+", metavar="REPO", help="clone, or folder of a course")
+    add("--out", type=Path, metavar="DIR", help="folder of the set; a broken build goes on from it")
+    add("--name", help="first part of the task ids (default: name of the folder)")
+    add("--keep-duplicates", action="store_true", help="keep near-duplicates, as DSP did")
+    add("--dry-run", action="store_true", help="only the filters that run and write nothing")
+
+
+def _add_fetch(fetch: argparse.ArgumentParser) -> None:
+    add = fetch.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the set")
+    add("--mirror", default="https://github.com", metavar="BASE", help="before owner/name")
+    add("--manifest", type=Path, metavar="FILE", help="list of problems (default: DSP's)")
+    add("--workers", type=_count, default=4, help="repositories at a time")
+    add("--json", action="store_true", help="print JSON on stdout")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:

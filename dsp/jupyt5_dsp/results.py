@@ -2,21 +2,45 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from jupyt5_dsp.best_of_n import ScoredSample, summarise_best_of_n
 from jupyt5_dsp.clusters import find_clusters
 from jupyt5_dsp.curve import choose_ks
-from jupyt5_dsp.grading import GradedSample
 from jupyt5_dsp.passk import Outcome, Scope, summarise, summarise_scope
 from jupyt5_dsp.problems import ProblemSet
 from jupyt5_dsp.samples import Sample
 from jupyt5_dsp.validation import Validation
 
-__all__ = ["SUSPECT_PREFIX", "counts_as_passed", "make_outcomes", "make_results"]
+__all__ = ["SUSPECT_PREFIX", "Judged", "counts_as_passed", "make_outcomes", "make_results"]
 
 SUSPECT_PREFIX = "suspect:"
 
 _NUM_NAMED = 20
+
+
+class Judged(Protocol):
+    """A graded sample, as far as results need it."""
+
+    @property
+    def task_id(self) -> str:
+        """The problem."""
+        ...
+
+    @property
+    def sample_idx(self) -> int:
+        """The sample's number in its problem."""
+        ...
+
+    @property
+    def verdict(self) -> str:
+        """Kind of the verdict."""
+        ...
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What makes the verdict doubtful."""
+        ...
 
 
 def counts_as_passed(verdict: str, flags: Sequence[str], *, strict: bool) -> bool:
@@ -27,7 +51,7 @@ def counts_as_passed(verdict: str, flags: Sequence[str], *, strict: bool) -> boo
 
 def make_outcomes(
     problem_set: ProblemSet,
-    graded: Sequence[GradedSample],
+    graded: Sequence[Judged],
     validations: Mapping[str, Validation],
     *,
     strict: bool = False,
@@ -63,7 +87,7 @@ def make_outcomes(
 def make_results(
     identity: Mapping[str, object],
     problem_set: ProblemSet,
-    graded: Sequence[GradedSample],
+    graded: Sequence[Judged],
     validations: Mapping[str, Validation],
     ks: Sequence[int],
     *,
@@ -146,7 +170,7 @@ def _make_curve(outcomes: Sequence[Outcome], seed: int) -> list[list[float]]:
 
 def _make_best_of_n(
     outcomes: Sequence[Outcome],
-    graded: Sequence[GradedSample],
+    graded: Sequence[Judged],
     samples: Sequence[Sample],
     *,
     strict: bool,

@@ -23,8 +23,8 @@ from jupyt5_dsp.parallel import run_parallel
 
 __all__ = ["NUM_SCORED", "Answers", "Similarity", "explain_missing", "score_similarity"]
 
-NUM_SCORED = 20
-"""Hypotheses scored a problem. One costs about 5 ms; the mean of 20 is good to a few points."""
+NUM_SCORED = 10
+"""Hypotheses scored a problem. One costs 5 to 10 ms; the mean of 10 is good to a few points."""
 
 _METRIC = "codebleu-0.7.0/1"
 _MAX_CHARS = 4000

@@ -281,7 +281,7 @@
       node.textContent = "None: it is the reference.";
       return node;
     }
-    for (const [kind, line] of diffLines(before.split("\n"), after.split("\n"))) {
+    for (const [kind, line] of diffLines(before.trimEnd().split("\n"), after.trimEnd().split("\n"))) {
       if (kind === " ") node.append(`  ${line}\n`);
       else node.append(el(kind === "+" ? "ins" : "del", { textContent: `${kind} ${line}` }));
     }

@@ -9,15 +9,15 @@ from jupyt5_dsp.report.blocks import Heads, Packed, Tally
 from jupyt5_dsp.report.charts import RatePoint, correlate, draw_curve, draw_rates
 from jupyt5_dsp.similarity import NUM_SCORED, explain_missing
 
-__all__ = ["View", "make_view"]
+__all__ = ["VERDICT_MEANINGS", "View", "make_view"]
 
 _SCOPES = {
     "valid": ("valid", "The headline: problems whose test can judge here."),
     "distinct": ("distinct", "Averaged first within problems that share an identical test."),
-    "attempted": ("attempted", "Valid problems that have samples."),
     "all": ("all", "Every problem of the set; unusable ones count 0."),
+    "attempted": ("attempted", "Valid problems that have samples."),
 }
-_MEANINGS = {
+VERDICT_MEANINGS = {
     "passed": "every grading cell started and finished in this run",
     "wrong": "an assertion of a grading cell failed",
     "error": "another exception ended a cell",
@@ -167,9 +167,12 @@ def _word_codebleu(points: Sequence[RatePoint]) -> str:
 def _iter_verdicts(results: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
     counts: Mapping[str, int] = results["verdict_counts"]
     total = sum(counts.values())
-    order = [*(kind for kind in _MEANINGS if kind in counts), *sorted(counts.keys() - _MEANINGS)]
+    order = [
+        *(kind for kind in VERDICT_MEANINGS if kind in counts),
+        *sorted(counts.keys() - VERDICT_MEANINGS),
+    ]
     for kind in order:
-        yield _verdict_row(kind, kind, counts[kind], total, _MEANINGS.get(kind, ""))
+        yield _verdict_row(kind, kind, counts[kind], total, VERDICT_MEANINGS.get(kind, ""))
         if kind != "passed":
             continue
         flags: Mapping[str, int] = results["passed_with_flag"]
@@ -185,7 +188,7 @@ def _verdict_row(
     kind: str, label: str, count: int, total: int, meaning: str
 ) -> Mapping[str, object]:
     share = f"{count / total:.1%}" if total else ""
-    known = kind if kind in _MEANINGS else ""
+    known = kind if kind in VERDICT_MEANINGS else ""
     return {
         "kind": known,
         "label": label,
@@ -215,18 +218,20 @@ def _iter_isolation(tally: Tally) -> Iterator[Mapping[str, object]]:
     for name in [*labels, *sorted(tally.isolations.keys() - labels.keys())]:
         if name not in tally.isolations:
             continue
-        yield {"label": labels.get(name, name), "count": f"{tally.isolations[name]:,}"}
-        if name != "kernel":
-            continue
-        for reason, count in tally.reasons.most_common(_NUM_REASONS):
-            yield {"label": reason, "count": f"{count:,}", "sub": True}
-        num_left = len(tally.reasons) - _NUM_REASONS
-        if num_left > 0:
-            rest = tally.reasons.total() - sum(
-                n for _, n in tally.reasons.most_common(_NUM_REASONS)
-            )
-            yield {"label": f"{num_left} other reasons", "count": f"{rest:,}", "sub": True}
-    yield {"label": "timeouts run again cold", "count": f"{tally.num_cold_reruns:,}"}
+        yield _count_row(labels.get(name, name), tally.isolations[name])
+        if name == "kernel":
+            named = tally.reasons.most_common(_NUM_REASONS)
+            for reason, count in named:
+                yield _count_row(reason, count, sub=True)
+            num_left = len(tally.reasons) - len(named)
+            if num_left:
+                rest = tally.reasons.total() - sum(count for _, count in named)
+                yield _count_row(f"{num_left} other reasons", rest, sub=True)
+    yield _count_row("timeouts run again cold", tally.num_cold_reruns)
+
+
+def _count_row(label: str, count: int, *, sub: bool = False) -> Mapping[str, object]:
+    return {"label": label, "count": f"{count:,}", "sub": sub}
 
 
 def _word_heads(heads: Heads) -> str:

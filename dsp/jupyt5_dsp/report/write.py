@@ -14,7 +14,7 @@ from jupyt5_dsp.report.blocks import Packed, deflate, pack_samples
 from jupyt5_dsp.report.charts import RatePoint
 from jupyt5_dsp.report.references import Reference, read_references
 from jupyt5_dsp.report.store import RunStore
-from jupyt5_dsp.report.view import View, make_view
+from jupyt5_dsp.report.view import VERDICT_MEANINGS, View, make_view
 from jupyt5_dsp.similarity import Answers, Similarity, score_similarity
 
 __all__ = ["read_results", "write_report"]
@@ -112,6 +112,7 @@ def _make_index(
     rows: list[dict[str, object]] = []
     for problem in problems:
         parts = packed.problems[problem["task_id"]]
+        order = [*VERDICT_MEANINGS, *sorted(parts.verdicts.keys() - VERDICT_MEANINGS)]
         row: dict[str, object] = {
             "id": problem["task_id"],
             "notebook": problem["notebook"],
@@ -122,7 +123,7 @@ def _make_index(
             "reason": problem["reason"],
             "codebleu": _codebleu(similarity, problem["task_id"]),
             "flagged": parts.num_flagged,
-            "verdicts": sorted(parts.verdicts.items(), key=lambda item: item[0] != "passed"),
+            "verdicts": [[kind, n] for kind in order if (n := parts.verdicts[kind])],
             "places": parts.places,
         }
         rows.append(row)
