@@ -4,7 +4,8 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jupyt5.errors import UsageError
 from jupyt5.execution.interpreters import find_interpreter
@@ -17,7 +18,11 @@ from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import find_suite
 from jupyt5_dsp.validation import validate_set
 
-__all__ = ["print_results", "print_validation", "run", "validate"]
+if TYPE_CHECKING:
+    from jupyt5_dsp.curation.build import Built
+    from jupyt5_dsp.fetch import Fetched
+
+__all__ = ["build", "fetch", "print_results", "print_validation", "run", "validate"]
 
 _DEFAULT_NUM_SAMPLES = 100
 Print = Callable[[str], None]
@@ -26,7 +31,7 @@ Print = Callable[[str], None]
 def validate(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval validate``; returns its findings and their counts."""
     problem_set = find_suite("dsp").load(args.problems).select(args.limit)
-    execution = _read_execution(args)
+    execution = _read_execution(args, [args.problems])
     environment = describe_environment(problem_set, execution)
     with (
         Grader(problem_set, execution) as grader,
@@ -102,7 +107,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     config = RunConfig(
         out_path=args.out,
         ks=args.k,
-        execution=_read_execution(args),
+        execution=_read_execution(args, [args.problems]),
         generation=Generation(
             num_samples=num_samples,
             num_context_cells=args.context,
@@ -120,12 +125,50 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return run_benchmark(suite, problem_set, config)
 
 
-def _read_execution(args: argparse.Namespace) -> Execution:
+def build(args: argparse.Namespace) -> "Built":
+    """Do ``dsp-eval build``.
+
+    Raises:
+        UsageError: If there is neither an output folder nor ``--dry-run``.
+    """
+    # In here: only this command needs nbgrader and datasketch.
+    from jupyt5_dsp.curation.build import BuildConfig, build
+
+    if args.out is None and not args.dry_run:
+        message = "--out is missing. Name a new folder for the problem set, or use --dry-run."
+        raise UsageError(message)
+    config = BuildConfig(
+        repository_paths=tuple(args.repositories),
+        out_path=None if args.dry_run else args.out,
+        name=args.name or (args.out.resolve().name if args.out else "set"),
+        execution=_read_execution(args, []),
+        num_workers=args.workers,
+        keeps_duplicates=args.keep_duplicates,
+        limit=args.limit,
+    )
+    return build(config)
+
+
+def fetch(args: argparse.Namespace) -> "Fetched":
+    """Do ``dsp-eval fetch``."""
+    from jupyt5_dsp.fetch import FetchConfig, fetch
+    from jupyt5_dsp.fetch_manifest import read_manifest
+
+    config = FetchConfig(
+        sources=read_manifest(args.manifest),
+        out_path=args.out,
+        mirror=args.mirror,
+        num_workers=args.workers,
+    )
+    return fetch(config)
+
+
+def _read_execution(args: argparse.Namespace, hidden_paths: Sequence[Path]) -> Execution:
     interpreter = find_interpreter(args.python)
     isolation: Isolation = "kernel" if args.isolation == "kernel" else "fork"
     return Execution(
         interpreter=interpreter,
-        sandbox=choose_sandbox(args.sandbox, interpreter, hidden_paths=[args.problems]),
+        sandbox=choose_sandbox(args.sandbox, interpreter, hidden_paths=hidden_paths),
         limits=Limits(
             timeout_s=args.timeout_s,
             context_timeout_s=args.context_timeout_s,

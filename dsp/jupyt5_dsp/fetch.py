@@ -30,6 +30,10 @@ DEFAULT_MIRROR = "https://github.com"
 _FETCH_FILE = "fetch.json"
 _GONE_FILE = "gone.jsonl"
 _WORK_FOLDER = ".fetch"
+_TOLD: Mapping[Trouble, str] = {
+    "gone": "are gone",
+    "unreachable": "could not be reached (repeat the command to try again)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,24 @@ class Fetched:
     def is_complete(self) -> bool:
         """Whether another try would bring nothing more."""
         return all(one.trouble == "gone" for one in self.missing)
+
+    def to_record(self) -> dict[str, object]:
+        """Return all of it as plain data."""
+        return asdict(self)
+
+    def describe(self, out_path: Path) -> str:
+        """Return it in words."""
+        lines = [
+            f"{self.num_rebuilt} of {self.num_problems} problems rebuilt in {out_path}, "
+            f"from {self.num_repositories} repositories"
+        ]
+        for trouble, told in _TOLD.items():
+            lost = [one for one in self.missing if one.trouble == trouble]
+            if lost:
+                repos = sorted({one.repo for one in lost})
+                named = ", ".join(repos[:5]) + (", …" if len(repos) > 5 else "")
+                lines.append(f"{len(lost)} {told}: {named} (reasons: {out_path / _GONE_FILE})")
+        return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)

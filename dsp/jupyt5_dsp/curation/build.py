@@ -13,7 +13,7 @@ from jupyt5_dsp.curation.assemble import Files, write_problem_list, write_set
 from jupyt5_dsp.curation.candidates import Candidate, Screening, SourceNotebook, screen
 from jupyt5_dsp.curation.data_files import DataFiles, choose_files, list_data_files
 from jupyt5_dsp.curation.duplicates import find_near_duplicates
-from jupyt5_dsp.curation.execution import Judging, filter_of, judge_folder
+from jupyt5_dsp.curation.execution import filter_of, judge_folder
 from jupyt5_dsp.curation.filters import (
     PROBLEM_FILTERS,
     TEXT_FILTERS,
@@ -24,6 +24,7 @@ from jupyt5_dsp.curation.filters import (
 from jupyt5_dsp.curation.readme import render_readme
 from jupyt5_dsp.curation.sources import Repository, find_notebooks, open_repositories
 from jupyt5_dsp.curation.survey import Subject, Survey, make_survey
+from jupyt5_dsp.grader import Execution
 from jupyt5_dsp.jsonl import render_jsonl
 from jupyt5_dsp.validation import Validation
 
@@ -45,15 +46,19 @@ class BuildConfig:
         repository_paths: The folders to look through.
         out_path: The set's folder; None to stop after the filters that run nothing.
         name: First part of the task ids.
-        judging: How problems are run.
+        execution: How problems are run.
+        num_workers: Notebooks at a time.
         keeps_duplicates: Whether near-duplicates stay, as in the published DSP set.
+        limit: How many problems are run; None for all.
     """
 
     repository_paths: tuple[Path, ...]
     out_path: Path | None
     name: str
-    judging: Judging
+    execution: Execution
+    num_workers: int = 1
     keeps_duplicates: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,14 @@ class Built:
     counts: list[dict[str, object]]
     survey: Survey
     rejections: list[Rejection]
+
+    def to_record(self) -> dict[str, object]:
+        """Return all of it as plain data."""
+        return {
+            "counts": self.counts,
+            "survey": asdict(self.survey),
+            "rejected": [one.as_record() for one in self.rejections],
+        }
 
 
 def build(config: BuildConfig) -> Built:
@@ -77,9 +90,9 @@ def build(config: BuildConfig) -> Built:
     """
     repositories = open_repositories(config.repository_paths)
     out_path = config.out_path
-    if out_path is not None:
-        config.judging.plan([])  # refused before work, not after it
     screening = screen_all(repositories, [out_path] if out_path else [])
+    if config.limit is not None:
+        _cut(screening, config.limit)
     if out_path is None:
         return _conclude_screening(screening)
     _claim(out_path, _identify(config, screening, repositories))
@@ -178,8 +191,9 @@ class _Build:
     ) -> tuple[list[Validation], Mapping[str, object]]:
         return judge_folder(
             root_path,
-            self._config.judging,
+            self._config.execution,
             hidden_paths=[each.path for each in self._repositories.values()],
+            num_workers=self._config.num_workers,
             log_path=log_folder / "validation.jsonl",
             desc=desc,
         )
@@ -187,16 +201,7 @@ class _Build:
     def _reject(
         self, candidate: Candidate, filter_name: str, reason: str, twin: str | None = None
     ) -> None:
-        self._rejections.append(
-            Rejection(
-                filter=filter_name,
-                reason=reason,
-                repository=candidate.notebook.repository.name,
-                path=str(candidate.notebook.path),
-                cell_index=candidate.cell_idx,
-                duplicate_of=twin,
-            )
-        )
+        self._rejections.append(_make_rejection(candidate, filter_name, reason, twin))
 
     def _conclude(
         self, numbered: Mapping[str, Candidate], files: Files, environment: Mapping[str, object]
@@ -238,6 +243,26 @@ def _summarise(
     return Built(counts, make_survey(subjects), list(rejections))
 
 
+def _cut(screening: Screening, limit: int) -> None:
+    """Leave only the first candidates, for a trial."""
+    for one in screening.candidates[limit:]:
+        screening.rejections.append(_make_rejection(one, "limit", f"--limit {limit}"))
+    del screening.candidates[limit:]
+
+
+def _make_rejection(
+    candidate: Candidate, filter_name: str, reason: str, twin: str | None = None
+) -> Rejection:
+    return Rejection(
+        filter=filter_name,
+        reason=reason,
+        repository=candidate.notebook.repository.name,
+        path=str(candidate.notebook.path),
+        cell_index=candidate.cell_idx,
+        duplicate_of=twin,
+    )
+
+
 def _conclude_screening(screening: Screening) -> Built:
     """Summarise what the filters on text found; data files are those that the cells name."""
     data: dict[str, DataFiles] = {}
@@ -275,9 +300,10 @@ def _identify(
             for each in repositories
         ],
         "candidates": screening.digest(),
-        "limits": asdict(config.judging.limits),
-        "seed": config.judging.seed,
+        "limits": asdict(config.execution.limits),
+        "seed": config.execution.seed,
         "keeps_duplicates": config.keeps_duplicates,
+        "limit": config.limit,
     }
 
 

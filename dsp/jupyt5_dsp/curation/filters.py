@@ -37,6 +37,7 @@ TEXT_FILTERS = (
     Filter("grading", "solution cells with a grading cell after them"),
     Filter("assert", "grading cells that assert something"),
     Filter("refers", "assertions that refer to a name of the solution"),
+    Filter("limit", "problems within --limit"),
 )
 # On solution cells that passed the former, by running them.
 PROBLEM_FILTERS = (
