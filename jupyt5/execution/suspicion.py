@@ -10,9 +10,10 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeGuard
 
 from jupyt5.execution.suspicion_paths import Bindings
-from jupyt5.execution.suspicion_scan import Surroundings, scan
+from jupyt5.execution.suspicion_scan import HELPER_NAME, Surroundings, scan
 from jupyt5.execution.suspicion_source import parse_source
 from jupyt5.execution.suspicion_tables import (
     ASSERTION,
@@ -101,10 +102,11 @@ def _read_notebook(grading: tuple[str, ...], context: tuple[str, ...]) -> _Noteb
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    defined = {n.name for tree in before for n in tree.body if isinstance(n, _Definition)}
+    defined = {n.name for tree in before for n in tree.body if _defines(n)}
     paths = Bindings(imports, {}).paths
     own = {name for tree in trees for name in _iter_definitions(tree)}
-    called = {name for name in _iter_used(nodes) if name in _BUILTINS}
+    helpers = [node for tree in before for n in tree.body if _defines(n) for node in ast.walk(n)]
+    called = {name for name in _iter_used([*nodes, *helpers]) if name in _BUILTINS}
     called |= set(_iter_called(nodes)) - own
     known = paths.keys() | defined | DEFAULT_ALIASES.keys()
     called |= {name for name in _iter_used(nodes) if name in known} - own
@@ -119,6 +121,10 @@ def _read_notebook(grading: tuple[str, ...], context: tuple[str, ...]) -> _Noteb
         judging_modules=_JUDGING_MODULES | _find_imported(trees),
     )
     return _Notebook(around, frozenset(called))
+
+
+def _defines(node: ast.stmt) -> TypeGuard[_Definition]:
+    return isinstance(node, _Definition)
 
 
 def _find_imported(trees: Sequence[ast.Module]) -> frozenset[str]:
@@ -194,5 +200,11 @@ def _iter_top_level(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _iter_called(nodes: Sequence[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield node.func.id
+        match node:
+            case ast.Call(func=ast.Name(id=name)):
+                yield name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)):
+                if HELPER_NAME.match(attr):
+                    yield name
+            case _:
+                pass

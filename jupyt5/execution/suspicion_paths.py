@@ -254,6 +254,8 @@ def _iter_assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                     yield from _pair(target, value)
             elif is_range(values):
                 yield from _pair(target, values)
+            else:
+                yield from _pair(target, ast.Subscript(values, ast.Constant(0), ast.Load()))
         case ast.withitem(optional_vars=ast.expr() as target, context_expr=value):
             yield from _pair(target, value)
         case _:

@@ -29,10 +29,10 @@ from jupyt5.execution.suspicion_tables import (
 from jupyt5.execution.suspicion_text import is_built_text, is_whole_number
 from jupyt5.execution.suspicion_words import PYTHON_FILE, find_python, scan_aside, scan_text
 
-__all__ = ["Surroundings", "scan"]
+__all__ = ["HELPER_NAME", "Surroundings", "scan"]
 
 _MAX_NESTED = 3
-_HELPER_NAME = re.compile(r"^_?(assert|fail|check_)|^(equals|allclose|array_equal|isclose)$")
+HELPER_NAME = re.compile(r"^_?(assert|fail|check_)|^(equals|allclose|array_equal|isclose)$")
 _RUNNERS = frozenset({"builtins.exec", "builtins.eval", "builtins.compile", "timeit.timeit"})
 _RAW_RUNNERS = frozenset({"builtins.exec", "builtins.eval", "builtins.compile"})
 _UNCALLED = _RAW_RUNNERS | {"builtins.setattr", "builtins.delattr", "builtins.__import__"}
@@ -255,7 +255,7 @@ class _Walk:
             return
         if attr in COMPARISON_NAMES:
             self._flags.add(COMPARISON)
-        if _HELPER_NAME.match(attr) or attr in self._around.called_attributes:
+        if HELPER_NAME.match(attr) or attr in self._around.called_attributes:
             self._flags.add(HELPER)
         if _is_class_of_another(base):
             self._flags.add(HELPER)
@@ -265,7 +265,7 @@ class _Walk:
         if path.startswith(SHELL_PATH):
             if attr not in SHELL_ALLOWED:
                 self._flags.add(SHELL)
-        elif "()" in path or "[]" in path or full.startswith(ALLOWED_STORES):
+        elif _is_instance(path) or full.startswith(ALLOWED_STORES):
             return
         elif path == "builtins" or path.startswith("builtins."):
             self._flags.add(ASSERTION)
@@ -409,6 +409,12 @@ def _is_class_of_another(base: ast.expr) -> bool:
         case _:
             return False
     return not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
+
+
+def _is_instance(path: str) -> bool:
+    """Whether a path leads to what a call or a subscript gave, and not on to its class."""
+    classes = (".__class__", ".__base", ".__mro__")
+    return ("()" in path or "[]" in path) and not any(part in path for part in classes)
 
 
 def _looks_up(parent: ast.AST) -> bool:

@@ -113,7 +113,7 @@ WORD_FLAGS = _spread(
     ),
     (READ, "input_hist_raw input_hist_parsed history_manager get_range linecache parent_header"),
     (RUNTIME, "__reduce__ __reduce_ex__ FunctionType LambdaType SourceFileLoader"),
-    (DESCRIPTORS, "closerange dup2 fromfd fromshare recv_fds send_fds pidfd_getfd"),
+    (DESCRIPTORS, "closerange dup2 fromfd fromshare recv_fds send_fds pidfd_getfd pass_fds"),
     (SIGNAL, "setitimer pthread_kill siginterrupt set_wakeup_fd sigwaitinfo"),
     (FORKED, "forkpty fork_exec register_at_fork _bootstrap _launch popen_fork"),
 )
@@ -131,7 +131,8 @@ MODULE_FLAGS = _spread(
     (
         INTERNALS,
         """bdb pdb trace dis opcode _thread pandas.core.computation
-        IPython.utils.frame patsy jupyt5 sys.monitoring atexit faulthandler executing varname sorcery
+        IPython.utils.frame patsy jupyt5 sys.monitoring atexit
+        faulthandler executing varname sorcery
         forbiddenfruit _tracemalloc""",
     ),
     (RUNTIME, "codeop code runpy imp importlib.machinery importlib.util dill cloudpickle"),

@@ -276,7 +276,7 @@ def _address_space_bytes():
 
 def _parse(shell, source):
     try:
-        return ast.parse(shell.transform_cell(source))
+        return ast.parse(shells.transform_cell(shell, source))
     except Exception:
         return ast.Module(body=[], type_ignores=[])
 

@@ -15,7 +15,7 @@ from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-__all__ = ["Shell", "compile_cell", "describe_error", "make_shell", "run_cell"]
+__all__ = ["Shell", "compile_cell", "describe_error", "make_shell", "run_cell", "transform_cell"]
 
 _TEXT_LIMIT = 4096
 _TRACEBACK_FRAMES = 12
@@ -122,9 +122,8 @@ def compile_cell(shell, source, name):
         A code object; one that raises what is wrong with the cell if it cannot be compiled. The
         second value says whether it must be awaited.
     """
-    source = _WRAPPED_LINE.sub(r"\1", _WRAPPING_MAGIC.sub("", source))
     try:
-        text = shell.transform_cell(source)
+        text = transform_cell(shell, source)
         tree = shell.transform_ast(ast.parse(text))
     except SyntaxError as exc:
         stand_in = f"raise SyntaxError({str(exc)!r})"
@@ -140,6 +139,11 @@ def compile_cell(shell, source, name):
     with contextlib.suppress(SyntaxError):
         return compile(tree, name, "exec", _ALLOW_AWAIT), True
     return compile(stand_in, name, "exec"), False
+
+
+def transform_cell(shell, source):
+    """Return a grading cell as plain Python, without magics that only time or capture it."""
+    return shell.transform_cell(_WRAPPED_LINE.sub(r"\1", _WRAPPING_MAGIC.sub("", source)))
 
 
 def describe_error(error):

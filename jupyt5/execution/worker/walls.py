@@ -15,6 +15,7 @@ __all__ = ["HOME", "WORK", "Walls"]
 HOME, WORK = "/tmp/jupyt5/home", "/tmp/jupyt5/work"
 _STASH = "/run"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_PID_MAX = 320
 _OVERLAY_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
 _INIT_COMMAND = ("sleep", "2147483647")
 
@@ -85,6 +86,7 @@ class Walls:
         self._mount_overlay([_STASH + "/up", _STASH + "/base"], scratch)
         linux.mount("tmpfs", "/dev/shm", "tmpfs", _OVERLAY_FLAGS, self._disk)
         self._mount_proc()
+        _limit_process_ids()
         linux.mount("tmpfs", _STASH, "tmpfs", linux.MS_RDONLY, "size=4k")
         # The same path now leads into the sample's own layer.
         os.chdir(folder)
@@ -134,6 +136,15 @@ class Walls:
         except OSError:
             # Inside a container whose own /proc is partly covered, a new one is refused.
             linux.mount("tmpfs", "/proc", "tmpfs", linux.MS_RDONLY, "size=4k")
+
+
+def _limit_process_ids():
+    """Bound the processes of the namespace, where Linux can (6.14): it binds root, too."""
+    try:
+        with open("/proc/sys/kernel/pid_max", "w") as stream:
+            stream.write(str(_PID_MAX))
+    except OSError:
+        return
 
 
 def _is_inside(path, folder):
