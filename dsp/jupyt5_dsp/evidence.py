@@ -142,7 +142,7 @@ class _NotebookRuns:
             if isinstance(found, Replied):
                 run.replies.append(found.reply)
                 run.refused[found.reply.cell_idx] = found.refused
-            else:
+            elif isinstance(found, Judged):
                 run.judged[found.task, found.key] = found
         return run
 

@@ -8,11 +8,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from jupyt5.execution.engine import Judged, Replied, Setting, run_job
+from jupyt5.execution.engine import Found, Opened, Setting, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
@@ -103,7 +103,7 @@ class Grader:
         runs_all: bool = False,
         isolation: Isolation | None = None,
         cancel: threading.Event | None = None,
-    ) -> Iterator[Judged | Replied]:
+    ) -> Iterator[Found]:
         """Run attempts at problems of one notebook; see ``run_job`` for what it yields and raises.
 
         Args:
@@ -121,15 +121,35 @@ class Grader:
             runs_all=runs_all,
             forced=self.execution.forced,
         )
+        return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
+
+    def list_opened(
+        self, problems: Sequence[Problem], *, cancel: threading.Event | None = None
+    ) -> tuple[str, ...]:
+        """Run a notebook with its references and say which files of its repository it opened.
+
+        Args:
+            problems: The notebook's problems.
+            cancel: Set from outside to stop.
+
+        Returns:
+            Paths relative to the repository, sorted; folders that were listed end in ``/``.
+        """
+        nothing: dict[str, Sequence[Attempt]] = {problem.task_id: () for problem in problems}
+        job = make_job(self.problem_set, nothing, seed=self.seed_of(problems[0]), runs_all=True)
+        setting = self._make_setting(problems[0], "fork")
+        found = run_job(replace(job, records_files=True), setting, cancel=cancel)
+        return tuple(path for one in found if isinstance(one, Opened) for path in one.paths)
+
+    def _make_setting(self, problem: Problem, isolation: Isolation | None) -> Setting:
         execution = self.execution
-        setting = Setting(
+        return Setting(
             interpreter=execution.interpreter,
             sandbox=execution.sandbox,
             limits=execution.limits,
             view_path=self._view_of(problem),
             isolation=isolation or execution.isolation,
         )
-        return run_job(job, setting, cancel=cancel)
 
     def seed_of(self, problem: Problem) -> int:
         """Return the seed under which the problem's notebook runs: one process, one hash seed."""

@@ -17,7 +17,7 @@ from jupyt5.execution.sandbox import Sandbox
 from jupyt5.execution.verdicts import CellReply, CellStatus, Stage, Verdict, VerdictKind, judge
 from jupyt5.execution.worker_process import Message, WorkerProcess
 
-__all__ = ["Judged", "Replied", "Setting", "run_job"]
+__all__ = ["Found", "Judged", "Opened", "Replied", "Setting", "run_job"]
 
 _NUM_TRIES = 2
 _CRASH_SIGNALS = frozenset({4, 6, 7, 8, 11})  # ILL, ABRT, BUS, FPE, SEGV
@@ -76,6 +76,20 @@ class Replied:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Which files the notebook's own cells opened, where the job asks for that.
+
+    Attributes:
+        paths: Relative to the work folder, sorted; folders that were listed end in ``/``.
+    """
+
+    paths: tuple[str, ...]
+
+
+Found = Judged | Replied | Opened
+
+
 @dataclass(slots=True)
 class _State:
     """What of a job is still to do, and what is known so far."""
@@ -88,7 +102,7 @@ class _State:
 
 def run_job(
     job: Job, setting: Setting, *, cancel: threading.Event | None = None
-) -> Iterator[Judged | Replied]:
+) -> Iterator[Found]:
     """Run one notebook's attempts.
 
     May be called from any thread. Closing the iterator ends the worker.
@@ -99,7 +113,8 @@ def run_job(
         cancel: When set, the worker is ended and ``KeyboardInterrupt`` raised.
 
     Yields:
-        A verdict for each attempt. With ``fork``, also the replies of the notebook's own cells.
+        A verdict for each attempt. With ``fork``, also the replies of the notebook's own cells,
+        and the files that they opened.
 
     Raises:
         ExecutionError: If no worker could be started.
@@ -136,7 +151,7 @@ def _say_why_again(found: Judged) -> str:
 
 def _run_forked(
     job: Job, setting: Setting, state: _State, cancel: threading.Event
-) -> Iterator[Judged | Replied]:
+) -> Iterator[Found]:
     """Run until nothing is left that a fork can do."""
     num_failures = 0
     while (job.runs_all and not state.told) or _has_work(state):
@@ -192,7 +207,7 @@ def _has_work(state: _State) -> bool:
     return any(left for name, left in state.left.items() if name not in state.unsafe)
 
 
-def _take(message: Message, job: Job, state: _State) -> Iterator[Judged | Replied]:
+def _take(message: Message, job: Job, state: _State) -> Iterator[Found]:
     task = next((task for task in job.tasks if task.name == message.task), None)
     if message.kind == "cell":
         reply = message.to_reply()
@@ -200,6 +215,8 @@ def _take(message: Message, job: Job, state: _State) -> Iterator[Judged | Replie
         if reply.cell_idx not in state.told:
             state.told.add(reply.cell_idx)
             yield Replied(reply, message.refused)
+    elif message.kind == "done" and job.records_files:
+        yield Opened(message.opened)
     elif message.kind == "unsafe" and task:
         state.unsafe[task.name] = "; ".join(message.reasons)
     elif message.kind == "blocked" and task:
@@ -247,9 +264,7 @@ def _block(task: Task, state: _State) -> Iterator[Judged]:
         yield Judged(task=task.name, key=attempt.key, verdict=verdict, isolation="fork")
 
 
-def _end_in_context(
-    job: Job, state: _State, cell_idx: int, *, timed_out: bool
-) -> Iterator[Judged | Replied]:
+def _end_in_context(job: Job, state: _State, cell_idx: int, *, timed_out: bool) -> Iterator[Found]:
     """A cell of the notebook itself hung or ended the worker: nothing after it can be judged."""
     status = CellStatus.TIMEOUT if timed_out else CellStatus.DIED
     reply = CellReply(cell_idx=cell_idx, stage=Stage.CONTEXT, status=status)

@@ -25,6 +25,8 @@ _SIGXCPU = 24
 _LIMIT_ERRNOS = frozenset({errno.EFBIG, errno.ENOSPC, errno.EAGAIN, errno.EDQUOT})
 _THREAD_LIMIT = "can't start new thread"
 _ANSI_CODE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# Where an object happens to lie differs from run to run.
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Fields = Mapping[str, Any]
@@ -97,14 +99,14 @@ def describe_error(reply: CellReply, error: Fields) -> CellReply:
     """Return ``reply`` as a failure, with what a sample says of its exception."""
     bases = error.get("bases")
     names = cast("list[object]", bases) if isinstance(bases, list) else []
-    message = make_plain(str(error.get("message") or ""))
+    message = _ADDRESS.sub("0x…", make_plain(str(error.get("message") or "")))
     return replace(
         reply,
         status=CellStatus.ERROR,
         error_name=make_plain(str(error.get("name") or "")),
         error_bases=tuple(str(name) for name in names),
         error_message=shorten(message),
-        traceback=make_plain(str(error.get("traceback") or "")),
+        traceback=_ADDRESS.sub("0x…", make_plain(str(error.get("traceback") or ""))),
         hit_limit=error.get("errno") in _LIMIT_ERRNOS or _THREAD_LIMIT in message,
     )
 

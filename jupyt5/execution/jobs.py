@@ -108,6 +108,7 @@ class Job:
         seed: Of hash seeds and random generators.
         runs_all: Whether to run the cells to the end of the last task even if that has no
             attempts, so that their replies tell how the references do.
+        records_files: Whether to say which files the notebook's own cells open.
     """
 
     cells: tuple[tuple[int, str], ...] = field(repr=False)
@@ -115,3 +116,4 @@ class Job:
     folder: str = "."
     seed: int = 0
     runs_all: bool = False
+    records_files: bool = False

@@ -68,6 +68,11 @@ class Message:
         return tuple(str(reason) for reason in self.content.get("reasons", ()))
 
     @property
+    def opened(self) -> tuple[str, ...]:
+        """Files that the notebook's cells opened, relative to the work folder."""
+        return tuple(str(path) for path in self.content.get("opened", ()))
+
+    @property
     def refused(self) -> tuple[str, ...]:
         """Commands that were not run."""
         return tuple(str(command) for command in self.content.get("refused", ()))
@@ -157,11 +162,11 @@ class WorkerProcess:
             message = Message(cast("dict[str, Any]", content), self._mode)
             if message.kind == "started":
                 self._has_started = True
-            if message.kind == "done":
-                self.is_done = True
-                return
+            self.is_done = message.kind == "done"
             self._limit_s = self._limit_after(message)
             yield message
+            if self.is_done:
+                return
 
     def raise_fault(self) -> None:
         """Say what is wrong if the worker never came up.
@@ -227,6 +232,8 @@ class WorkerProcess:
         record = {
             "mode": self._mode,
             "folder": f"{root}/{WORK_NAME}/{job.folder}",
+            "work": f"{root}/{WORK_NAME}",
+            "records_files": job.records_files,
             "seed": job.seed,
             "cells": [list(cell) for cell in job.cells],
             "environment": dict(environment),

@@ -12,6 +12,7 @@ import sys
 
 from . import hazards, linux, manager, sample
 from . import shell as shells
+from .recorder import Recorder
 from .walls import Walls
 
 __all__ = ["serve"]
@@ -49,6 +50,7 @@ class _Server:
         sample.seed_all(job["seed"])
         self._tasks = {task["cell_idx"]: task for task in job["tasks"]}
         self._failed = []
+        self._recorder = Recorder(job["work"]) if job.get("records_files") else None
         self._baseline = hazards.Baseline()
 
     def run(self):
@@ -58,7 +60,8 @@ class _Server:
                 self._run_cold(task)
         else:
             self._run_forked()
-        self._tell("done")
+        opened = self._recorder.list_paths() if self._recorder else []
+        self._tell("done", opened=opened)
 
     def _run_forked(self):
         last = max((max(task["grading"]) for task in self._job["tasks"]), default=-1)
@@ -133,6 +136,8 @@ class _Server:
 
     def _enter(self):
         os.close(self._channel.fileno())
+        if self._recorder:
+            self._recorder.stop()
         if self._walls:
             self._walls.enter_sample()
         elif self._job.get("copy_to"):
