@@ -74,13 +74,18 @@ def explain_missing() -> str:
 
 
 def score_similarity(
-    problems: Iterable[Answers], cache_path: Path, *, num_workers: int = 0
+    problems: Iterable[Answers],
+    cache_path: Path,
+    *,
+    only_known: bool = False,
+    num_workers: int = 0,
 ) -> dict[str, Similarity]:
     """Score up to ``NUM_SCORED`` hypotheses of each problem, drawn by a fixed seed.
 
     Args:
         problems: Taken one at a time; only the drawn hypotheses are kept in memory.
         cache_path: JSON Lines file in which scores are kept; what fits is not scored again.
+        only_known: Take scores from the cache alone, for a run that was just interrupted.
         num_workers: Processes at a time; 0 means one for each processor.
 
     Returns:
@@ -98,6 +103,8 @@ def score_similarity(
             found[job.task_id] = _read(known[job.key])
         elif job.counts:
             todo.append(job)
+    if only_known:
+        return found
     for record in _iter_scored(todo, num_workers or os.cpu_count() or 1):
         append_jsonl(cache_path, [record])
         found[str(record["task_id"])] = _read(record)

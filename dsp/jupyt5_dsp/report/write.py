@@ -73,7 +73,8 @@ def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
     references = read_references(run_path)
     with RunStore(run_path) as store:
         answers = _iter_answers(store, problems, references)
-        similarity = score_similarity(answers, run_path / _SIMILARITY_FILE)
+        cache_path, partial = run_path / _SIMILARITY_FILE, bool(results.get("partial"))
+        similarity = score_similarity(answers, cache_path, only_known=partial)
         packed = pack_samples(store, [problem["task_id"] for problem in problems], references)
         num_given = store.num_samples
     points = [
