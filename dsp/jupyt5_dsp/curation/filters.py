@@ -49,6 +49,9 @@ PROBLEM_FILTERS = (
     Filter("data", "references that pass with the kept data files alone"),
 )
 
+# Filters that are there only when asked for.
+_OPTIONAL = frozenset({"limit"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
@@ -109,6 +112,8 @@ def count_at_filters(
             for r in rejections
             if r.filter == one.name and r.cell_index is not None
         }
+        if one.name in _OPTIONAL and not lost:
+            continue
         left -= lost
         rows.append(_row(one, len(lost), {s[:2] for s in left}, len(left)))
     return rows

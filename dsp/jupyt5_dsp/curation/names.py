@@ -4,6 +4,7 @@ All by the text: nothing is run. Magics and shell escapes are read as IPython re
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 __all__ = ["Names", "asserts", "checks", "defined_names", "is_unfilled", "parse_cell"]
 
+# Cell magics whose body runs in the notebook itself.
+_PYTHON_MAGIC = re.compile(r"\s*%%(?:time|timeit|capture|prun)\b.*(?:\n|$)")
 _NESTING = ("body", "orelse", "finalbody", "handlers", "cases")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -33,7 +36,8 @@ def parse_cell(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(TransformerManager().transform_cell(source))
+            text = source[match.end() :] if (match := _PYTHON_MAGIC.match(source)) else source
+            return ast.parse(TransformerManager().transform_cell(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
