@@ -183,10 +183,13 @@ class _Walk:
         flag = WORD_FLAGS.get(node.attr)
         if flag:
             self._flags.add(flag)
-        if isinstance(node.ctx, ast.Load):
-            self._check_use(node, parent)
-        else:
+        if not isinstance(node.ctx, ast.Load):
             self._check_store(node.value, node.attr)
+            return
+        self._check_use(node, parent)
+        # `__eq__ = int.__ge__`, under whatever name: a comparison that is not called is lent.
+        if node.attr in COMPARISON_NAMES - {"__class__"} and not isinstance(parent, ast.Call):
+            self._flags.add(COMPARISON)
 
     def _check_use(self, node: ast.Name | ast.Attribute, parent: ast.AST) -> None:
         for path in self._names.resolve(node):
@@ -290,6 +293,10 @@ class _Walk:
                 self._check_open(node)
             elif path in _IMPORTERS and path != "importlib.reload":
                 self._check_importer(node)
+            elif path == "dataclasses.make_dataclass":
+                for keyword in node.keywords:
+                    if keyword.arg == "namespace":
+                        self._check_made_class(keyword.value)
             elif path == "builtins.type" and len(node.args) == 3:
                 self._check_made_class(node.args[2])
             elif path.startswith(SHELL_PATH):
@@ -308,11 +315,9 @@ class _Walk:
         if self._names.fold(name) is not None:
             return
         built = isinstance(name, ast.Name) and name.id in self._names.built
-        if (
-            built
-            or is_built_text(name)
-            or (self._names.resolve(base) & _TEST_OBJECTS and isinstance(name, ast.Name))
-        ):
+        paths = self._names.resolve(base)
+        is_watched = paths & _TEST_OBJECTS or any(path.startswith("builtins.") for path in paths)
+        if built or is_watched or is_built_text(name):
             self._flags.add(RUNTIME)
 
     def _check_runner(self, path: str, node: ast.Call) -> None:

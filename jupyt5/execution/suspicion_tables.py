@@ -112,7 +112,7 @@ WORD_FLAGS = _spread(
         "__builtins__ __build_class__ failureException",
     ),
     (READ, "input_hist_raw input_hist_parsed history_manager get_range linecache parent_header"),
-    (RUNTIME, "__reduce__ __reduce_ex__ FunctionType LambdaType SourceFileLoader"),
+    (RUNTIME, "__reduce__ __reduce_ex__ __prepare__ FunctionType LambdaType SourceFileLoader"),
     (DESCRIPTORS, "closerange dup2 fromfd fromshare recv_fds send_fds pidfd_getfd pass_fds"),
     (SIGNAL, "setitimer pthread_kill siginterrupt set_wakeup_fd sigwaitinfo"),
     (FORKED, "forkpty fork_exec register_at_fork _bootstrap _launch popen_fork"),
@@ -120,7 +120,7 @@ WORD_FLAGS = _spread(
 
 # A module that has no other use.
 MODULE_FLAGS = _spread(
-    (COMPARISON, "pyparsing dirty_equals hamcrest"),
+    (COMPARISON, "pyparsing dirty_equals hamcrest numpy.ma"),
     (
         NATIVE,
         """ctypes _ctypes cffi _cffi_backend marshal pyximport Cython cython cppyy llvmlite
