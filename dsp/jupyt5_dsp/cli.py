@@ -214,6 +214,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     add("--top-k", type=_not_negative, default=0, help="most likely tokens kept; 0 keeps all")
     add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
     add("--validation", type=Path, metavar="FILE", help=_VALIDATION_HELP)
+    add(
+        "--engine",
+        default="local",
+        choices=("local", "ray"),
+        help="ray: notebooks run on the cluster of RAY_ADDRESS, else on a new local one",
+    )
     add("--strict", action="store_true", help="count passes with a suspicion flag as failed")
 
 

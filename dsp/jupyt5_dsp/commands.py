@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             seed=args.seed,
         ),
         num_workers=args.workers,
+        engine=args.engine,
         strict=args.strict,
         provider_uri=args.provider,
         samples=args.samples,

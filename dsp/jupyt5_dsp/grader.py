@@ -17,6 +17,7 @@ from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
 from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.notebook import Notebook
 from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.fingerprint import digest_files
 from jupyt5_dsp.plans import make_job
@@ -81,7 +82,9 @@ class Grader:
     def __enter__(self) -> "Grader":
         self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
         interpreter = self.execution.interpreter
-        _warm_up(Path(self._home.name), interpreter, find_imports(self.problem_set))
+        used = {problem.notebook_path for problem in self.problem_set.problems}
+        notebooks = [self.problem_set.notebooks[path] for path in used]
+        _warm_up(Path(self._home.name), interpreter, find_imports(notebooks))
         return self
 
     def __exit__(
@@ -191,7 +194,9 @@ def derive_seed(seed: int, name: str) -> int:
 def describe_environment(problem_set: ProblemSet, execution: Execution) -> dict[str, object]:
     """Return what verdicts depend on besides the problems: versions and the sandbox."""
     interpreter = execution.interpreter
-    names = {name.partition(".")[0] for name in find_imports(problem_set)}
+    # Of the whole set: a run over some of its problems is the same environment.
+    imported = find_imports(list(problem_set.notebooks.values()))
+    names = {name.partition(".")[0] for name in imported}
     wanted = {owner for name in names for owner in interpreter.owners.get(name, ())}
     return {
         "python": interpreter.version,
@@ -205,10 +210,10 @@ def describe_environment(problem_set: ProblemSet, execution: Execution) -> dict[
     }
 
 
-def find_imports(problem_set: ProblemSet) -> tuple[str, ...]:
-    """Return the modules that the set's notebooks import, sorted."""
+def find_imports(notebooks: Sequence[Notebook]) -> tuple[str, ...]:
+    """Return the modules that notebooks import, sorted."""
     found: set[str] = set()
-    for notebook in problem_set.notebooks.values():
+    for notebook in notebooks:
         for cell in notebook.cells:
             if cell.kind == "code":
                 found.update(_IMPORT.findall(cell.source))

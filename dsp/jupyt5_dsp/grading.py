@@ -11,9 +11,9 @@ from jupyt5.execution.engine import Judged
 from jupyt5.execution.jobs import Attempt, Isolation
 from jupyt5.execution.suspicion import find_suspicions
 from jupyt5.execution.verdicts import SUSPECT, Verdict, VerdictKind, shorten
+from jupyt5_dsp.fanout import Fanout, LocalFanout
 from jupyt5_dsp.grader import Grader
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
-from jupyt5_dsp.parallel import run_streams
 from jupyt5_dsp.problems import Problem, ProblemSet, digest
 from jupyt5_dsp.samples import Sample
 from jupyt5_dsp.validation import Validation
@@ -65,7 +65,8 @@ def grade_samples(
     validations: Mapping[str, Validation],
     path: Path,
     *,
-    num_workers: int,
+    num_workers: int = 1,
+    fanout: Fanout | None = None,
     watch: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
     """Judge all samples that ``path`` has no fitting verdict for, and append the verdicts.
@@ -75,7 +76,9 @@ def grade_samples(
         samples: What to judge.
         validations: By task id. Samples of a problem that is not usable are not run.
         path: ``verdicts.jsonl``.
-        num_workers: Notebooks at a time. The verdicts do not depend on it.
+        num_workers: Notebooks at a time, on threads of this process. The verdicts do not depend
+            on it.
+        fanout: Runs them somewhere else instead.
         watch: Called with the numbers of samples done and of all samples.
 
     Raises:
@@ -88,12 +91,10 @@ def grade_samples(
     usable = {one.input_key: one for one in todo if validations[one.sample.task_id].valid}
     num_done = len(samples) - len(usable)
     watch(num_done, len(samples))
-    chunks = list(_split(grader.problem_set, list(usable.values()), validations, num_workers))
-
-    def run(chunk: Chunk, cancel: threading.Event) -> Iterator[Judged]:
-        return grade_chunk(grader, chunk, cancel)
-
-    for chunk, judged in run_streams(run, chunks, num_workers=num_workers):
+    fanout = fanout or LocalFanout(grader, num_workers)
+    entries = list(usable.values())
+    chunks = list(_split(grader.problem_set, entries, validations, fanout.num_workers))
+    for chunk, judged in fanout.run(grade_chunk, chunks):
         entry = usable[judged.key]
         found = validations[entry.sample.task_id]
         append_jsonl(path, [_to_record(entry, judged, grader.problem_set, found, chunk.reason)])

@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from jupyt5.console import progress
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.providers import Provider, load_provider
+from jupyt5_dsp.fanout import Fanout, LocalFanout, RayFanout
 from jupyt5_dsp.fingerprint import digest_model
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.grading import GradedSample, grade_samples, read_verdicts
@@ -33,6 +34,7 @@ from jupyt5_dsp.validation import Validation, read_validations, validate_set
 __all__ = ["RunConfig", "Watch", "run_benchmark", "watch_progress"]
 
 GOLD = "gold"
+Engine = Literal["local", "ray"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class RunConfig:
     """What one run is asked to do.
 
     Exactly one of ``provider_uri`` and ``samples`` is set; ``samples`` is a path or ``gold``.
+    ``engine`` says where notebooks run: in processes here, or on a Ray cluster.
     ``validation_path`` names findings of ``dsp-eval validate`` to start from. ``strict`` counts
     passes with a suspicion flag as failed.
     """
@@ -53,6 +56,7 @@ class RunConfig:
     execution: Execution
     generation: Generation
     num_workers: int
+    engine: Engine = "local"
     strict: bool = False
     provider_uri: str | None = None
     samples: str | None = None
@@ -106,9 +110,12 @@ class _Run:
 
     def grade(self, samples: Sequence[Sample], known: Sequence[Validation]) -> None:
         config = self.config
-        with Grader(self.problem_set, config.execution) as grader:
+        with (
+            Grader(self.problem_set, config.execution) as grader,
+            _open_fanout(grader, config) as fanout,
+        ):
             with self.clock.phase("validation_s"):
-                findings = _validate(grader, self.environment, known, config)
+                findings = _validate(grader, self.environment, known, config, fanout)
             validations = {finding.task_id: finding for finding in findings}
             with (
                 self.clock.phase("grading_s"),
@@ -119,7 +126,7 @@ class _Run:
                     samples,
                     validations,
                     config.out_path / "verdicts.jsonl",
-                    num_workers=config.num_workers,
+                    fanout=fanout,
                     watch=watch,
                 )
 
@@ -207,6 +214,7 @@ def _validate(
     environment: Mapping[str, object],
     known: Sequence[Validation],
     config: RunConfig,
+    fanout: Fanout,
 ) -> Sequence[Validation]:
     log_path = config.out_path / "validation.jsonl"
     if known and not log_path.exists():
@@ -215,10 +223,20 @@ def _validate(
         return validate_set(
             grader,
             environment,
-            num_workers=config.num_workers,
+            fanout=fanout,
             log_path=log_path,
             watch=watch,
         )
+
+
+@contextmanager
+def _open_fanout(grader: Grader, config: RunConfig) -> Generator[Fanout]:
+    if config.engine == "local":
+        yield LocalFanout(grader, config.num_workers)
+        return
+    root_path = grader.problem_set.root_path
+    with RayFanout(root_path, config.execution, config.num_workers) as fanout:
+        yield fanout
 
 
 @contextmanager

@@ -8,7 +8,7 @@ problem unstable; a reference that differs only in a fork gets fresh processes f
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -17,9 +17,9 @@ from jupyt5.errors import ProblemSetError
 from jupyt5.execution.jobs import Isolation
 from jupyt5.execution.verdicts import SUSPECT, VerdictKind
 from jupyt5_dsp.evidence import Evidence, gather_evidence
+from jupyt5_dsp.fanout import Fanout, LocalFanout
 from jupyt5_dsp.grader import Grader
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
-from jupyt5_dsp.parallel import run_parallel
 from jupyt5_dsp.problems import Problem, digest
 
 __all__ = [
@@ -95,7 +95,8 @@ def validate_set(
     grader: Grader,
     environment: Mapping[str, object],
     *,
-    num_workers: int,
+    num_workers: int = 1,
+    fanout: Fanout | None = None,
     log_path: Path | None = None,
     watch: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Validation]:
@@ -104,7 +105,9 @@ def validate_set(
     Args:
         grader: Runs the cells.
         environment: From ``describe_environment``; part of each problem's key.
-        num_workers: Notebooks judged at a time. The findings do not depend on it.
+        num_workers: Notebooks judged at a time, on threads of this process. The findings do not
+            depend on it.
+        fanout: Runs them somewhere else instead.
         log_path: Findings are appended here as they come, and taken from here where their key
             still fits.
         watch: Called with the numbers of problems done and of all problems.
@@ -122,15 +125,25 @@ def validate_set(
             todo.setdefault(problem.notebook_path, []).append(problem)
     watch(len(found), len(problems))
 
-    def run(job: list[Problem], cancel: threading.Event) -> list[Validation]:
-        return validate_notebook(grader, job, keys, cancel)
-
-    for _, findings in run_parallel(run, list(todo.values()), num_workers=num_workers):
+    jobs = [_Job(tuple(own), {p.task_id: keys[p.task_id] for p in own}) for own in todo.values()]
+    for _, findings in (fanout or LocalFanout(grader, num_workers)).run(_run_job, jobs):
         found.update((finding.task_id, finding) for finding in findings)
         if log_path:
             append_jsonl(log_path, [asdict(finding) for finding in findings])
         watch(len(found), len(problems))
     return [found[problem.task_id] for problem in problems]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Problems of one notebook, with their keys."""
+
+    problems: tuple[Problem, ...]
+    keys: Mapping[str, str]
+
+
+def _run_job(grader: Grader, job: _Job, cancel: threading.Event) -> Iterator[list[Validation]]:
+    yield validate_notebook(grader, job.problems, job.keys, cancel)
 
 
 def _take_known(log_path: Path, keys: Mapping[str, str]) -> dict[str, Validation]:

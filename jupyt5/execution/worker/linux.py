@@ -89,7 +89,7 @@ def setns(fd, flags):
 
 
 def mount(source, target, kind="", flags=0, options=""):
-    """Attach a file system, as in mount(2)."""
+    """Attach a file system; flags and options are those of the manual page."""
     result = _libc.mount(
         os.fsencode(source),
         os.fsencode(target),
