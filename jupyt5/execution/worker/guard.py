@@ -5,6 +5,7 @@ Everything reported here is a flag for people and for ``--strict``; the proof do
 
 import ast
 import builtins
+import operator
 import sys
 import types
 
@@ -128,6 +129,17 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
     return hook
 
 
+def _make_comparer(all_of, each, same):
+    # Thousands of names a sample: the loop is C's, by functions that no sample can replace.
+    def is_unchanged(mapping, keys, values):
+        return all_of(each(same, each(mapping.get, keys), values))
+
+    return is_unchanged
+
+
+_is_unchanged = _make_comparer(all, map, operator.is_)
+
+
 class Integrity:
     """What grading relies on, as it was before the hypothesis: helpers, builtins, the shell.
 
@@ -168,11 +180,9 @@ class Integrity:
         """Report what differs from before. Costs well under a millisecond."""
         shell, user_ns = self._shell, self._shell.user_ns
         flags = set()
-        for mapping, items, flag in self._watched:
-            for key, value in items:
-                if mapping.get(key) is not value:
-                    flags.add(flag)
-                    break
+        for mapping, keys, values, flag in self._watched:
+            if not _is_unchanged(mapping, keys, values):
+                flags.add(flag)
         for function, code in self._codes:
             if function.__code__ is not code:
                 flags.add("suspect: test helper replaced")
@@ -222,8 +232,8 @@ class Integrity:
         if id(owner) in self._known:
             return
         self._known.add(id(owner))
-        items = [(key, value) for key, value in list(mapping.items()) if callable(value)]
-        self._watched.append((mapping, items, flag))
+        found = {key: value for key, value in list(mapping.items()) if callable(value)}
+        self._watched.append((mapping, tuple(found), tuple(found.values()), flag))
 
 
 def _is_own(function, kind, user_ns):

@@ -6,6 +6,7 @@ reopened without a trace is; anything else is a hazard, and the problem gets fre
 """
 
 import contextlib
+import fcntl
 import os
 import stat
 import sys
@@ -76,8 +77,6 @@ class _Descriptor:
     def __init__(self, fd):
         self.mode = os.fstat(fd).st_mode
         self.path = os.readlink(f"/proc/self/fd/{fd}")
-        import fcntl
-
         self.flags = fcntl.fcntl(fd, fcntl.F_GETFL)
         self.is_read_only = self.flags & _ACCESS_MODES == os.O_RDONLY
 

@@ -46,6 +46,10 @@ class Shell(InteractiveShell):
         """Note the exception."""
         self.showtraceback()
 
+    def _format_exception_for_storage(self, exception, *args, **kwargs):
+        """IPython 9 renders each exception for the history: 0.1 s and more, in every sample."""
+        return {"ename": type(exception).__name__, "evalue": _say(exception), "traceback": []}
+
     def enable_gui(self, gui=None):
         """Accept any; there is no screen, and plots are drawn all the same."""
 
