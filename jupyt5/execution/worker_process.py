@@ -122,7 +122,7 @@ class WorkerProcess:
             stderr=self._errors,
             env=environment,
             cwd="/",
-            start_new_session=True,
+            process_group=0,
         )
         self._send(self._render(root, environment))
         return self

@@ -42,50 +42,70 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    for name in filter(None, args.stack.split(",")):
-        importlib.import_module(name)
-    ballast = fill_memory(args.rss_mb)
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=args.folder))
-    pid = os.fork()
-    if pid == 0:
-        report = run_all(folder, args.rounds)
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-        sys.stdout.flush()
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    # What was mounted here went with the child.
-    shutil.rmtree(folder)
-    del ballast
-    return code
 
+    def load() -> dict[str, object]:
+        for name in filter(None, args.stack.split(",")):
+            importlib.import_module(name)
+        ballast.extend(make_ballast(args.rss_mb))
+        return {"rss_mb": read_rss_mb(), "threads": len(os.listdir("/proc/self/task"))}
 
-def run_all(folder: Path, rounds: int) -> dict[str, object]:
-    """Measure outside namespaces what needs none, then the rest inside."""
-    outside: dict[str, object] = {
+    ballast = bytearray()
+    report = {
         "python": sys.version.split()[0],
         "kernel": os.uname().release,
-        "load_1_min": round(os.getloadavg()[0], 2),
         "processes_on_machine": len(list(ways.iter_pids())),
-        "rss_mb": read_rss_mb(),
-        "threads": len(os.listdir("/proc/self/task")),
-        "rounds": rounds,
-        "reaping": {"subreaper + marker": check_reaping(Subreaper)},
-        "ms_outside_namespaces": measure(list_outside(), rounds),
+        "rounds": args.rounds,
+        "outside": call_apart(lambda: measure_outside(load, args.rounds)),
+        "inside": call_apart(lambda: measure_inside(load, folder, args.rounds)),
     }
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    # What was mounted here went with the process that mounted it.
+    shutil.rmtree(folder)
+    return 0
+
+
+def call_apart(body: Callable[[], dict[str, object]]) -> dict[str, object]:
+    """Call in a forked process: what it becomes must not change what is measured later."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        os.write(writer, json.dumps(body()).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        found: dict[str, object] = json.loads(stream.read())
+    os.waitpid(pid, 0)
+    return found
+
+
+def measure_outside(load: Callable[[], dict[str, object]], rounds: int) -> dict[str, object]:
+    """Measure the ways that need no namespace."""
+    size, load_1_min = load(), os.getloadavg()[0]
+    reaping = call_apart(lambda: check_reaping(Subreaper()))
+    return {**size, "load": load_1_min, "reaping": reaping, "ms": measure(list_outside(), rounds)}
+
+
+def measure_inside(
+    load: Callable[[], dict[str, object]], folder: Path, rounds: int
+) -> dict[str, object]:
+    """Measure the ways that need namespaces, in a process that grew up inside."""
     ways.enter_namespaces()
-    place = Place.make(folder)
-    return outside | {
+    place, size, load_1_min = Place.make(folder), load(), os.getloadavg()[0]
+    return {
+        **size,
+        "load": load_1_min,
         "reflink": ways.try_reflink(place),
         "files": check_files(place),
-        "reaping_inside": {"PID namespace": check_reaping(PidNamespace)},
+        "reaping": call_apart(lambda: check_reaping(PidNamespace())),
         "ms": measure(list_inside(place), rounds),
     }
 
 
-def fill_memory(rss_mb: int) -> bytearray:
-    """Make this process as large as ``rss_mb``; returns what fills it."""
-    missing_mb = max(0, rss_mb - read_rss_mb())
-    return bytearray(os.urandom(1 << 20) * missing_mb)
+def make_ballast(rss_mb: int) -> bytes:
+    """Return as much as this process lacks to be as large as ``rss_mb``."""
+    return os.urandom(1 << 20) * max(0, rss_mb - read_rss_mb())
 
 
 def read_rss_mb() -> int:
@@ -161,27 +181,16 @@ def reach_parent() -> None:
     os.kill(os.getppid() or 1 << 21, 0)
 
 
-def check_reaping(make: type[PidNamespace] | type[Subreaper]) -> dict[str, object]:
+def check_reaping(way: PidNamespace | Subreaper) -> dict[str, object]:
     """Let samples leave processes behind; what of them lives on a moment after the reaping?"""
     hostile: dict[str, Body] = {
         "double fork, setsid": lambda: leave_daemon(dict(os.environ)),
         "the same, cleared environment": lambda: leave_daemon({}),
         f"{NUM_COMETS} processes that fork and end": leave_comets,
     }
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        # In a process of its own: what it becomes must not change what is measured later.
-        way = make()
-        told: dict[str, object] = {what: try_to_stay(way, do) for what, do in hostile.items()}
-        told["can signal its judge"] = succeeds(reach_parent, way.run)
-        os.write(writer, json.dumps(told).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        found: dict[str, object] = json.loads(stream.read())
-    os.waitpid(pid, 0)
-    return found
+    told: dict[str, object] = {what: try_to_stay(way, do) for what, do in hostile.items()}
+    told["can signal its judge"] = succeeds(reach_parent, way.run)
+    return told
 
 
 def try_to_stay(way: PidNamespace | Subreaper, body: Body) -> str:

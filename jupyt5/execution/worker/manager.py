@@ -92,8 +92,8 @@ def run_sample(live, limits, walls, *, cold=False):
     init = walls.begin_sample() if walls else None
     pid = os.fork()
     if pid == 0:
-        if init is None:
-            os.setsid()
+        # A group of its own: a signal to the sample's group must not reach the worker.
+        os.setpgid(0, 0)
         live(pipes.writes)
         os._exit(0)
     if walls:
