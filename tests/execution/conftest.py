@@ -118,9 +118,7 @@ def grade(run: Callable[..., list[Judged | Replied]]) -> Callable[..., dict[str,
     """Judge samples of one problem; returns what is said of each, by its key."""
     notebook_fields = {"context", "graded", "reference", "forgives_context", "forced"}
 
-    def call(
-        samples: Mapping[str, str] | Sequence[str], **fields: object
-    ) -> dict[str, Judged]:
+    def call(samples: Mapping[str, str] | Sequence[str], **fields: object) -> dict[str, Judged]:
         own = {name: value for name, value in fields.items() if name in notebook_fields}
         rest = {name: value for name, value in fields.items() if name not in notebook_fields}
         job = make_notebook(samples, **own)  # pyright: ignore[reportArgumentType]
