@@ -1,0 +1,448 @@
+"""Casebook R08 to R12: processes, files, output, hash seeds, and many runs at once."""
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jupyt5.execution.engine import Judged, Replied, Setting, run_job
+from jupyt5.execution.interpreters import Interpreter
+from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits
+from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.views import make_view, remove_folder
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+Grade = Callable[..., dict[str, Judged]]
+MakeNotebook = Callable[..., Job]
+ListDescendants = Callable[[], dict[int, str]]
+WaitUntil = Callable[[Callable[[], object], float], bool]
+
+GOLD = "def add(a, b):\n    return a + b\n"
+# R08
+LEAVER = """import os, subprocess, sys
+open('left.txt', 'w').write('x')
+def add(a, b):
+    subprocess.Popen(
+        [sys.executable, '-S', '-c', 'import time; time.sleep(300)'], start_new_session=True
+    )
+    if os.fork() == 0:
+        os.setsid()
+        import time
+        time.sleep(300)
+    return a + b
+"""
+# R09
+DATA = {"data.csv": "x\n1\n2\n"}
+BAD = "open('data.csv', 'w').write('x\\n3\\n')\ndef total():\n    return 3\n"
+HONEST = """def total():
+    return sum(int(r["x"]) for r in csv.DictReader(open("data.csv")))
+import csv
+"""
+TOTAL = "import csv\nassert total() == 3"
+
+
+@pytest.fixture
+def view_path() -> Iterator[Path]:
+    path = make_view(None)
+    (path / "jupyt5" / "work" / "data.csv").write_text(DATA["data.csv"])
+    yield path
+    remove_folder(path)
+
+
+def digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        found.update(str(path.relative_to(folder)).encode())
+        if path.is_file():
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def test_r08_nothing_that_a_sample_started_outlives_its_verdict(
+    walls: Sandbox,
+    interpreter: Interpreter,
+    isolation: Isolation,
+    make_notebook: MakeNotebook,
+    list_descendants: ListDescendants,
+    wait_until: WaitUntil,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    num_fds = len(os.listdir("/proc/self/fd"))
+    before = set(list_descendants())
+    view_path = make_view(None)
+    setting = Setting(
+        interpreter=interpreter,
+        sandbox=walls,
+        limits=Limits(timeout_s=30),
+        view_path=view_path,
+        isolation=isolation,
+    )
+
+    def list_new() -> set[int]:
+        return set(list_descendants()) - before
+
+    num_judged, most = 0, 0
+    for found in run_job(make_notebook([LEAVER] * 50), setting):
+        if isinstance(found, Judged):
+            num_judged += 1
+            most = max(most, len(list_new()))
+            # GOLD's answer is right, whatever else it does.
+            assert found.verdict.kind == "passed", found.verdict
+            assert found.wall_s < 20
+            # The worker itself is three processes: warden, init, interpreter; then the next
+            # sample's init, the sample, and what that started.
+            assert wait_until(lambda: len(list_new()) <= 3 + 4, 1.0), list_new()
+    assert num_judged == 50
+    assert most > 0
+    assert wait_until(lambda: not list_new(), 1.0)
+    assert len(os.listdir("/proc/self/fd")) == num_fds
+    assert list(tmp_path.iterdir()) == [view_path]
+    assert list((view_path / "jupyt5" / "work").iterdir()) == []
+    remove_folder(view_path)
+
+
+def test_r08_closing_the_iterator_ends_everything(
+    sandbox: Sandbox,
+    interpreter: Interpreter,
+    view_path: Path,
+    make_notebook: MakeNotebook,
+    list_descendants: ListDescendants,
+    wait_until: WaitUntil,
+) -> None:
+    before = set(list_descendants())
+    setting = Setting(
+        interpreter=interpreter, sandbox=sandbox, limits=Limits(timeout_s=30), view_path=view_path
+    )
+    job = make_notebook([GOLD, "while True: pass"])
+    running = run_job(job, setting)
+    first = next(one for one in running if isinstance(one, Judged))
+    assert first.verdict.kind == "passed"
+    assert set(list_descendants()) - before
+    running.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert wait_until(lambda: not set(list_descendants()) - before, 1.0)
+
+
+@pytest.mark.parametrize("first", [BAD, HONEST], ids=["bad first", "honest first"])
+def test_r09_samples_do_not_change_each_others_data(
+    first: str, grade: Grade, isolation: Isolation
+) -> None:
+    second = HONEST if first is BAD else BAD
+    samples = {f"{idx}": first if idx % 2 == 0 else second for idx in range(40)}
+    found = grade(
+        samples,
+        context=["import csv"],
+        graded=TOTAL,
+        reference=HONEST,
+        files=DATA,
+        isolation=isolation,
+    )
+    kinds = {samples[key]: one.verdict.kind for key, one in found.items()}
+    # BAD deceives nobody but itself: its own answer is three, in its own world.
+    assert kinds == {BAD: "passed", HONEST: "passed"}
+    assert {one.verdict.kind for one in found.values()} == {"passed"}
+
+
+def test_r09_both_at_once_and_the_data_stay_as_they_were(
+    walls: Sandbox, interpreter: Interpreter, view_path: Path, make_notebook: MakeNotebook
+) -> None:
+    before = digest(view_path)
+    setting = Setting(
+        interpreter=interpreter, sandbox=walls, limits=Limits(timeout_s=30), view_path=view_path
+    )
+    spoiler = f"import os\n{BAD}open('new.txt', 'w').close()\nos.mkdir('d'); os.remove('data.csv')"
+
+    def judge(source: str) -> set[str]:
+        job = make_notebook([source] * 20, graded=TOTAL, reference=HONEST)
+        return {str(one.verdict.kind) for one in run_job(job, setting) if isinstance(one, Judged)}
+
+    with ThreadPoolExecutor(2) as pool:
+        kinds = list(pool.map(judge, [spoiler, HONEST]))
+    assert kinds[1] == {"passed"}
+    assert digest(view_path) == before
+
+
+def test_r10_flood_of_output(grade: Grade, isolation: Isolation) -> None:
+    flood = "def add(a, b):\n    for _ in range(1_000_000): print('x' * 80)\n    return a + b\n"
+    once = "assert add(2, 3) == 5"
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = grade([flood, GOLD], graded=once, isolation=isolation, timeout_s=120)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
+    verdict = found["0"].verdict
+    assert verdict.kind == "passed", verdict
+    assert len(verdict.output_head.encode()) <= 4096
+    head, _, mark = verdict.output_head.rpartition("\n[… ")
+    assert mark == f"{81_000_000 - len(head):,} more characters]"
+    assert found["1"].verdict.kind == "passed"
+    assert grown_kib < 20 * 1024
+
+
+def test_r10_endless_output_is_a_time_out(grade: Grade) -> None:
+    endless = "while True: print('x')"
+    sneaky = "import os\nwhile True: os.write(1, b'x' * 1000); os.write(251, b'{}\\n' * 99)"
+    reports = "import os\nwhile True: os.write(250, b'x' * 1000)"
+    found = grade({"e": endless, "s": sneaky, "r": reports, "gold": GOLD}, timeout_s=1)
+    assert found["e"].verdict.kind == "timeout"
+    assert found["s"].verdict.kind == "timeout"
+    assert found["r"].verdict.kind in ("timeout", "died", "limit", "error")
+    assert "suspect: report channel written" in found["r"].verdict.flags
+    assert found["gold"].verdict.kind == "passed"
+
+
+def test_r11_hash_seed_is_fixed(
+    sandbox: Sandbox, interpreter: Interpreter, view_path: Path, make_notebook: MakeNotebook
+) -> None:
+    tags = "def tags():\n    return tuple(set(['ant', 'bee', 'cat']))\n"
+    graded = "assert tags() == ('ant', 'bee', 'cat')"
+
+    def judge(seed: int, isolation: Isolation = "fork") -> str:
+        job = make_notebook([tags], reference=tags, graded=graded)
+        job = Job(cells=job.cells, tasks=job.tasks, seed=seed)
+        setting = Setting(
+            interpreter=interpreter,
+            sandbox=sandbox,
+            limits=Limits(timeout_s=30),
+            view_path=view_path,
+            isolation=isolation,
+        )
+        (found,) = (one for one in run_job(job, setting) if isinstance(one, Judged))
+        return str(found.verdict.kind)
+
+    kinds: list[str] = []
+    for num_workers, num_runs in ((1, 4), (2, 8), (8, 18)):
+        with ThreadPoolExecutor(num_workers) as pool:
+            kinds += pool.map(judge, [1] * num_runs)
+    assert len(kinds) == 30
+    assert len(set(kinds)) == 1
+    assert judge(1, "kernel") == kinds[0]
+    # The verdict does hang on the seed: with others it is another.
+    assert {judge(seed) for seed in range(2, 12)} == {"passed", "wrong"}
+
+
+def test_random_numbers_are_fixed_too(grade: Grade, isolation: Isolation) -> None:
+    pytest.importorskip("numpy")
+    draw = "import random\nimport numpy as np\nx = (random.random(), float(np.random.rand()))\n"
+    found = grade(
+        [draw] * 4,
+        context=["import random\nimport numpy as np\nrandom.random()"],
+        reference=draw,
+        graded="raise ValueError(repr(x))",
+        isolation=isolation,
+    )
+    assert len({one.verdict.message for one in found.values()}) == 1
+
+
+def burn() -> list[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-S", "-c", "while True: pass"]
+    return [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
+
+
+def test_r12_many_at_once_on_a_busy_machine(
+    sandbox: Sandbox, interpreter: Interpreter, view_path: Path, make_notebook: MakeNotebook
+) -> None:
+    setting = Setting(
+        interpreter=interpreter, sandbox=sandbox, limits=Limits(timeout_s=30), view_path=view_path
+    )
+    num_workers = 2 * (os.cpu_count() or 1)
+    jobs = [make_notebook([GOLD] * (64 // num_workers)) for _ in range(num_workers)]
+    burners = burn()
+    try:
+        with ThreadPoolExecutor(num_workers) as pool:
+            found = [
+                one for part in pool.map(lambda j: list(run_job(j, setting)), jobs) for one in part
+            ]
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    kinds = [one.verdict.kind for one in found if isinstance(one, Judged)]
+    assert kinds == ["passed"] * 64
+    assert not any(one.cold_rerun for one in found if isinstance(one, Judged))
+
+
+SCRIPT = """
+import asyncio, json, sys, threading, time
+from pathlib import Path
+from jupyt5.execution.engine import Judged, Setting, run_job
+from jupyt5.execution.interpreters import find_interpreter
+from jupyt5.execution.jobs import Attempt, Job, Limits, Task
+from jupyt5.execution.sandbox import choose_sandbox
+
+where, sandbox_name, view = sys.argv[-3:]
+interpreter = find_interpreter(None)
+sandbox = choose_sandbox(sandbox_name, interpreter)
+gold = "def add(a, b):\\n    return a + b\\n"
+samples = {"gold": gold, "wrong": "def add(a, b): return 9", "loop": "while True: pass"}
+task = Task(name="t", cell_idx=0, grading_idxs=(1,),
+            attempts=tuple(Attempt(key=k, source=s) for k, s in samples.items()))
+job = Job(cells=((0, gold), (1, "assert add(2, 3) == 5")), tasks=(task,))
+setting = Setting(interpreter=interpreter, sandbox=sandbox, view_path=Path(view),
+                  limits=Limits(timeout_s=0.5))
+found = {}
+
+def call():
+    for one in run_job(job, setting):
+        if isinstance(one, Judged):
+            found[one.key] = (str(one.verdict.kind), one.cpu_s)
+
+if where == "thread":
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+elif where == "loop":
+    async def inside():
+        call()
+    asyncio.run(inside())
+elif where == "busy threads":
+    done = False
+    def spin():
+        while not done:
+            time.sleep(0.0001)
+    threads = [threading.Thread(target=spin) for _ in range(10)]
+    for thread in threads: thread.start()
+    call()
+    done = True
+else:
+    call()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "thread", "loop", "busy threads", "stdin"])
+def test_r12_called_from_odd_places(where: str, sandbox: Sandbox, view_path: Path) -> None:
+    arguments = [where, sandbox.name, str(view_path)]
+    by_stdin = where == "stdin"
+    command = [sys.executable, *(["-"] if by_stdin else ["-c", SCRIPT]), *arguments]
+    done = subprocess.run(
+        command,
+        input=SCRIPT if by_stdin else None,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {key: kind for key, (kind, _) in found.items()} == {
+        "gold": "passed",
+        "wrong": "wrong",
+        "loop": "timeout",
+    }
+    # The limit of half a second of processor time is kept; a fresh process starts up as well.
+    assert found["loop"][1] < 0.5 + 2
+
+
+def test_r12_no_worker_listens_on_a_port(
+    sandbox: Sandbox,
+    interpreter: Interpreter,
+    view_path: Path,
+    make_notebook: MakeNotebook,
+    list_descendants: ListDescendants,
+) -> None:
+    setting = Setting(
+        interpreter=interpreter, sandbox=sandbox, limits=Limits(timeout_s=30), view_path=view_path
+    )
+    running = run_job(make_notebook([GOLD, GOLD]), setting)
+    next(running)
+    sockets = {
+        os.readlink(path)
+        for pid in list_descendants()
+        for path in Path(f"/proc/{pid}/fd").iterdir()
+        if os.path.lexists(path)
+    }
+    for _ in running:
+        pass
+    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    inodes = {line.split()[9] for line in listening.splitlines() if len(line.split()) > 9}
+    assert not {name for name in sockets if name[8:-1] in inodes and name.startswith("socket:")}
+
+
+def test_killed_worker_is_started_again(
+    sandbox: Sandbox,
+    interpreter: Interpreter,
+    view_path: Path,
+    isolation: Isolation,
+    make_notebook: MakeNotebook,
+    list_descendants: ListDescendants,
+) -> None:
+    before = set(list_descendants())
+    setting = Setting(
+        interpreter=interpreter,
+        sandbox=sandbox,
+        limits=Limits(timeout_s=30),
+        view_path=view_path,
+        isolation=isolation,
+    )
+    kinds: dict[str, str] = {}
+    for found in run_job(make_notebook([GOLD] * 6), setting):
+        if isinstance(found, Judged):
+            assert found.key not in kinds
+            kinds[found.key] = str(found.verdict.kind)
+            if len(kinds) == 2:
+                for pid in set(list_descendants()) - before:
+                    try:
+                        os.kill(pid, 9)
+                    except ProcessLookupError:
+                        continue
+    assert kinds == {str(idx): "passed" for idx in range(6)}
+
+
+def test_hung_or_dying_context_cell_blocks_what_comes_after_it(
+    sandbox: Sandbox, interpreter: Interpreter, view_path: Path, isolation: Isolation
+) -> None:
+    from jupyt5.execution.jobs import Task
+    from jupyt5.execution.verdicts import CellStatus
+
+    for bad, status in (("while True: pass", "timeout"), ("import os\nos._exit(3)", "died")):
+        cells = [GOLD, "assert add(2, 3) == 5", bad, GOLD, "assert add(2, 3) == 5"]
+        attempts = (Attempt(key="a", source=GOLD),)
+        tasks = (
+            Task(name="before", cell_idx=0, grading_idxs=(1,), attempts=attempts),
+            Task(name="after", cell_idx=3, grading_idxs=(4,), attempts=attempts),
+        )
+        setting = Setting(
+            interpreter=interpreter,
+            sandbox=sandbox,
+            limits=Limits(timeout_s=30, context_timeout_s=5),
+            view_path=view_path,
+            isolation=isolation,
+        )
+        found = list(run_job(Job(cells=tuple(enumerate(cells)), tasks=tasks), setting))
+        kinds = {one.task: one.verdict.kind for one in found if isinstance(one, Judged)}
+        assert kinds == {"before": "passed", "after": "context"}
+        if isolation == "fork":
+            last = [one.reply for one in found if isinstance(one, Replied)][-1]
+            assert (last.cell_idx, last.status) == (2, CellStatus(status))
+
+
+def test_cancel_ends_the_worker(
+    sandbox: Sandbox,
+    interpreter: Interpreter,
+    view_path: Path,
+    make_notebook: MakeNotebook,
+    list_descendants: ListDescendants,
+    wait_until: WaitUntil,
+) -> None:
+    before = set(list_descendants())
+    cancel = threading.Event()
+    setting = Setting(
+        interpreter=interpreter, sandbox=sandbox, limits=Limits(timeout_s=100), view_path=view_path
+    )
+    threading.Timer(2.0, cancel.set).start()
+    start_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(run_job(make_notebook(["while True: pass"]), setting, cancel=cancel))
+    assert time.monotonic() - start_s < 20
+    assert wait_until(lambda: not set(list_descendants()) - before, 1.0)
