@@ -3,6 +3,7 @@
 import json
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -44,10 +45,14 @@ class RunStore:
     """
 
     def __init__(self, run_path: Path) -> None:
-        self._samples = _Lines(run_path / "samples.jsonl")
-        self._verdicts = _Lines(run_path / "verdicts.jsonl")
+        self._run_path = run_path
+        self._files = ExitStack()
 
     def __enter__(self) -> Self:
+        with ExitStack() as files:
+            self._samples = files.enter_context(_Lines(self._run_path / "samples.jsonl"))
+            self._verdicts = files.enter_context(_Lines(self._run_path / "verdicts.jsonl"))
+            self._files = files.pop_all()
         return self
 
     def __exit__(
@@ -56,8 +61,7 @@ class RunStore:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._samples.close()
-        self._verdicts.close()
+        self._files.close()
 
     @property
     def num_samples(self) -> int:
@@ -91,21 +95,37 @@ class _Lines:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stream: BinaryIO | None = path.open("rb") if path.is_file() else None
+        self._stream: BinaryIO | None = None
         self._offsets: dict[str, array[int]] = {}
         self.num_lines = 0
-        offset = 0
-        for line in self._stream or ():
-            if line.strip() and line.endswith(b"\n"):
-                self.num_lines += 1
-                record = self._parse(line)
-                key = str(record.get("task_id"))
-                self._offsets.setdefault(key, array("q")).append(offset)
-            offset += len(line)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        if self._path.is_file():
+            self._stream = self._path.open("rb")
+            try:
+                self._index(self._stream)
+            except BaseException:
+                self._stream.close()
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._stream:
             self._stream.close()
+
+    def _index(self, stream: BinaryIO) -> None:
+        offset = 0
+        for line in stream:
+            if line.strip() and line.endswith(b"\n"):
+                self.num_lines += 1
+                key = str(self._parse(line).get("task_id"))
+                self._offsets.setdefault(key, array("q")).append(offset)
+            offset += len(line)
 
     def iter_of(self, task_id: str) -> Iterator[Mapping[str, object]]:
         for _, record in self.iter_placed(task_id):
