@@ -145,6 +145,10 @@ class _Walk:
             case ast.MatchClass(kwd_attrs=names):
                 for name in names:
                     self._check_word(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                self._check_word(name)
+            case ast.alias(asname=str(name)):
+                self._check_word(name)
             case _:
                 pass
 
@@ -297,8 +301,8 @@ class _Walk:
                 for keyword in node.keywords:
                     if keyword.arg == "namespace":
                         self._check_made_class(keyword.value)
-            elif path == "builtins.type" and len(node.args) == 3:
-                self._check_made_class(node.args[2])
+            elif len(node.args) >= 3 and _makes_classes(path):
+                self._check_made_class(node.args[-1])
             elif path.startswith(SHELL_PATH):
                 self._check_shell_call(path, node)
             elif path == "pickle.loads" and node.args and self._names.fold(node.args[0]):
@@ -414,6 +418,11 @@ def _is_class_of_another(base: ast.expr) -> bool:
         case _:
             return False
     return not (isinstance(owner, ast.Name) and owner.id in ("self", "cls"))
+
+
+def _makes_classes(path: str) -> bool:
+    """Whether a path leads to ``type``, to another class of classes, or to their methods."""
+    return path.startswith("builtins.type") or path.endswith((".__class__", "Meta"))
 
 
 def _is_instance(path: str) -> bool:
