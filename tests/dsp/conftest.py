@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyt5.errors import ExecutionError
+from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.sandbox import choose_sandbox
 
 Cells = Sequence[tuple[str, str]]
@@ -78,7 +79,7 @@ def add_set(tmp_path: Path) -> Path:
 @pytest.fixture
 def sandbox_option() -> str:
     try:
-        choose_sandbox("auto")
+        choose_sandbox("auto", find_interpreter())
     except ExecutionError:
         return "none"
     return "auto"
