@@ -130,6 +130,7 @@ def test_page_says_what_it_must(tmp_path: Path) -> None:
         "50.0%",
         "25.0% to 75.0%",
         "1 of 2 problems are valid",
+        "Every problem has samples",
         "pass@100 over “valid”: too few: ",
         "undefined for a problem with fewer than k",
         f"of these, {RAISED}",

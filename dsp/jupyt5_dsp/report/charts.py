@@ -78,7 +78,7 @@ def draw_rates(points: Sequence[RatePoint]) -> str:
     every = math.ceil(len(ordered) / _MAX_DOTS)
     dots = "".join(
         f'<circle class="dot-b" cx="{_LEFT + (idx + 0.5) * step:.1f}" '
-        f'cy="{y(point.codebleu):.1f}" r="2"/>'
+        f'cy="{y(point.codebleu):.1f}" r="1.7"/>'
         for idx, point in enumerate(ordered)
         if point.codebleu is not None and idx % every == 0
     )

@@ -101,14 +101,15 @@ def _iter_chips(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _iter_cards(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mapping[str, str]]:
-    k = str(ks[0]) if ks else "1"
+    first, *others = map(str, ks or [1])
     for name, (label, note) in _SCOPES.items():
-        value = results["pass_at_k"][name].get(k)
-        interval = results["ci95"][name].get(k)
+        values = results["pass_at_k"][name]
+        interval = results["ci95"][name].get(first)
         yield {
-            "label": f"pass@{k}, {label}",
-            "value": "not reported" if value is None else f"{value:.1%}",
+            "label": f"pass@{first}, {label}",
+            "value": f"{values[first]:.1%}" if first in values else "not reported",
             "interval": f"95 %: {interval[0]:.1%} to {interval[1]:.1%}" if interval else "",
+            "more": " · ".join(f"pass@{k} {values[k]:.1%}" for k in others if k in values),
             "note": note,
         }
 
