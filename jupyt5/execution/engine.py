@@ -225,7 +225,7 @@ def _take(message: Message, job: Job, state: _State) -> Iterator[Found]:
         attempt = next((one for one in state.left[task.name] if one.key == message.key), None)
         if attempt is None:
             return
-        evidence = read_sample(message.content, task)
+        evidence = read_sample(message.content, task, has_context=message.isolation == "kernel")
         if evidence.fault:
             logger.warning("%s: %s", task.name, evidence.fault)
             return

@@ -22,6 +22,7 @@ _RECORD_BYTES = 33
 _FLAG_EXIT = "exit asked"
 _FLAG_CHANNEL = "suspect: report channel written"
 _SIGXCPU = 24
+_MOST_SECONDS = 1e9
 _LIMIT_ERRNOS = frozenset({errno.EFBIG, errno.ENOSPC, errno.EAGAIN, errno.EDQUOT})
 _THREAD_LIMIT = "can't start new thread"
 _ANSI_CODE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -60,13 +61,19 @@ class _Report:
     asked_to_exit: bool
 
 
-def read_sample(content: Fields, task: Task) -> SampleEvidence:
-    """Read a worker's message on one sample."""
+def read_sample(content: Fields, task: Task, *, has_context: bool = False) -> SampleEvidence:
+    """Read a worker's message on one sample.
+
+    Args:
+        content: The message.
+        task: The sample's problem.
+        has_context: Whether its process ran the context cells itself.
+    """
     report = _read_report(content.get("report"))
     details = [cast("Fields", one) for one in content.get("details") or () if isinstance(one, dict)]
     by_kind = {str(detail.get("kind")): detail for detail in details}
     fault = by_kind.get("fault")
-    context = [make_reply(one, Stage.CONTEXT) for one in details if one.get("kind") == "cell"]
+    context = _read_context(details, task) if has_context else []
     own = _read_own(content, report, by_kind, task)
     if content.get("ended") == "context timeout" or _died_in_context(content, by_kind):
         own = [_end_context(content, task, context)]
@@ -77,7 +84,8 @@ def read_sample(content: Fields, task: Task) -> SampleEvidence:
         replies=(*context, *own),
         flags=report.flags,
         signal=int(content.get("signal") or 0) if content.get("ended") == "died" else 0,
-        fault=str(fault.get("text")) if fault and not report.proven else "",
+        # After the commitment the hypothesis runs, and could say anything.
+        fault=str(fault.get("text")) if fault and not content.get("report") else "",
         wall_s=float(content.get("wall_s") or 0.0),
         cpu_s=float(content.get("cpu_s") or 0.0),
     )
@@ -86,7 +94,7 @@ def read_sample(content: Fields, task: Task) -> SampleEvidence:
 def make_reply(content: Fields, stage: Stage) -> CellReply:
     """Return the reply that a worker's description of one cell's end amounts to."""
     reply = CellReply(
-        cell_idx=int(content.get("cell_idx", -1)),
+        cell_idx=_read_idx(content.get("cell_idx")),
         stage=stage,
         status=CellStatus.OK,
         wall_s=_read_seconds(content.get("wall_s")),
@@ -107,7 +115,7 @@ def describe_error(reply: CellReply, error: Fields) -> CellReply:
         error_bases=tuple(str(name) for name in names),
         error_message=shorten(message),
         traceback=_ADDRESS.sub("0x…", make_plain(str(error.get("traceback") or ""))),
-        hit_limit=error.get("errno") in _LIMIT_ERRNOS or _THREAD_LIMIT in message,
+        hit_limit=_read_idx(error.get("errno")) in _LIMIT_ERRNOS or _THREAD_LIMIT in message,
     )
 
 
@@ -153,7 +161,7 @@ def _read_own(
         graded[-1] = replace(graded[-1], asked_to_exit=report.asked_to_exit)
         return [solution, *graded]
     failure = by_kind.get("failure")
-    at = int(failure.get("cell_idx", -1)) if failure else -1
+    at = _read_idx(failure.get("cell_idx")) if failure else -1
     failed_idx = at if at in task.grading_idxs else task.grading_idxs[0]
     reply = CellReply(cell_idx=failed_idx, stage=Stage.GRADING, status=CellStatus.DIED)
     if failure:
@@ -198,5 +206,21 @@ def _end_context(content: Fields, task: Task, context: Sequence[CellReply]) -> C
     )
 
 
+def _read_context(details: Sequence[Fields], task: Task) -> list[CellReply]:
+    """Return what was first said of each context cell: what follows may be the sample's words."""
+    found: dict[int, CellReply] = {}
+    for one in details:
+        if one.get("kind") == "cell":
+            reply = make_reply(one, Stage.CONTEXT)
+            if reply.cell_idx < task.cell_idx:
+                found.setdefault(reply.cell_idx, reply)
+    return list(found.values())
+
+
+def _read_idx(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
 def _read_seconds(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    seconds = value if isinstance(value, int | float) else 0.0
+    return float(seconds) if 0 <= seconds < _MOST_SECONDS else 0.0

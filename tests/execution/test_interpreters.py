@@ -47,7 +47,7 @@ SAMPLES = {
 
 
 def test_missing_path() -> None:
-    with pytest.raises(ExecutionError, match="/no/such/python.*--python"):
+    with pytest.raises(ExecutionError, match=r"/no/such/python.*--python"):
         find_interpreter(Path("/no/such/python"))
 
 

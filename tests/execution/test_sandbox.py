@@ -32,7 +32,7 @@ SAMPLES = {
     "group": ("import os\nos.killpg(0, 9)", "died"),
     "spoil": (f"open('data.csv', 'w').write('y')\nopen('new', 'w').close()\n{GOLD}", "passed"),
     "honest": (
-        f"import os\nassert open('data.csv').read() == 'x'\nassert not os.path.exists('new')\n{GOLD}",
+        f"import os\nassert open('data.csv').read() == 'x' and not os.path.exists('new')\n{GOLD}",
         "passed",
     ),
     "leave": (f"import subprocess\nsubprocess.Popen(['sleep', '300'])\n{GOLD}", "passed"),
@@ -66,7 +66,7 @@ def test_missing_bubblewrap_is_named(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExecutionError, match="bwrap is not on PATH.*apt-get install bubblewrap"):
+    with pytest.raises(ExecutionError, match=r"bwrap is not on PATH.*apt-get install bubblewrap"):
         choose_sandbox("bwrap", interpreter)
 
 

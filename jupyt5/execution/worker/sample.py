@@ -149,12 +149,13 @@ def copy_work_folder(parent):
 def run(plan, source, filtered):
     """Run the hypothesis and the grading cells; report the proof or the failure."""
     story = _Story(_DETAIL_FD)
-    secret_fd = proof.commit(REPORT_FD)
     _limit(plan.limits)
     linux.forbid_new_privileges()
     linux.hide_memory()
     if filtered and plan.filter is not None:
         linux.install_filter(plan.filter)
+    # From here on, whatever goes wrong is the sample's own fault.
+    secret_fd = proof.commit(REPORT_FD)
     shell = plan.shell
     shell.exit_asked = False
     shell.on_exit = _make_exit_note(REPORT_FD)
