@@ -133,15 +133,17 @@ def build(args: argparse.Namespace) -> "Built":
         UsageError: If there is neither an output folder nor ``--dry-run``.
     """
     # In here: only this command needs nbgrader and datasketch.
-    from jupyt5_dsp.curation.build import BuildConfig, build
+    from jupyt5_dsp.curation.build import BuildConfig, build, preview
 
-    if args.out is None and not args.dry_run:
+    if args.dry_run:
+        return preview(args.repositories, args.limit)
+    if args.out is None:
         message = "--out is missing. Name a new folder for the problem set, or use --dry-run."
         raise UsageError(message)
     config = BuildConfig(
         repository_paths=tuple(args.repositories),
-        out_path=None if args.dry_run else args.out,
-        name=args.name or (args.out.resolve().name if args.out else "set"),
+        out_path=args.out,
+        name=args.name or args.out.resolve().name,
         execution=_read_execution(args, []),
         num_workers=args.workers,
         keeps_duplicates=args.keep_duplicates,

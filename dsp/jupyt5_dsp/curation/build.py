@@ -13,7 +13,7 @@ from jupyt5_dsp.curation.assemble import Files, write_problem_list, write_set
 from jupyt5_dsp.curation.candidates import Candidate, Screening, SourceNotebook, screen
 from jupyt5_dsp.curation.data_files import DataFiles, choose_files, list_data_files
 from jupyt5_dsp.curation.duplicates import find_near_duplicates
-from jupyt5_dsp.curation.execution import filter_of, judge_folder
+from jupyt5_dsp.curation.execution import filter_of, judge_folder, list_opened
 from jupyt5_dsp.curation.filters import (
     PROBLEM_FILTERS,
     TEXT_FILTERS,
@@ -28,7 +28,7 @@ from jupyt5_dsp.grader import Execution
 from jupyt5_dsp.jsonl import render_jsonl
 from jupyt5_dsp.validation import Validation
 
-__all__ = ["BuildConfig", "Built", "build", "screen_all"]
+__all__ = ["BuildConfig", "Built", "build", "preview"]
 
 _BUILD_FILE = "build.json"
 _COUNTS_FILE = "counts.json"
@@ -44,7 +44,7 @@ class BuildConfig:
 
     Attributes:
         repository_paths: The folders to look through.
-        out_path: The set's folder; None to stop after the filters that run nothing.
+        out_path: The set's folder.
         name: First part of the task ids.
         execution: How problems are run.
         num_workers: Notebooks at a time.
@@ -53,7 +53,7 @@ class BuildConfig:
     """
 
     repository_paths: tuple[Path, ...]
-    out_path: Path | None
+    out_path: Path
     name: str
     execution: Execution
     num_workers: int = 1
@@ -89,22 +89,37 @@ def build(config: BuildConfig) -> Built:
         OSError: If something cannot be written.
     """
     repositories = open_repositories(config.repository_paths)
-    out_path = config.out_path
-    screening = screen_all(repositories, [out_path] if out_path else [])
-    if config.limit is not None:
-        _cut(screening, config.limit)
-    if out_path is None:
-        return _conclude_screening(screening)
-    _claim(out_path, _identify(config, screening, repositories))
-    return _Build(config, out_path, screening).run()
+    screening = _screen_all(repositories, config.limit, [config.out_path])
+    _claim(config.out_path, _identify(config, screening, repositories))
+    return _Build(config, screening).run()
 
 
-def screen_all(repositories: Sequence[Repository], outside: Sequence[Path] = ()) -> Screening:
-    """Put all notebooks of the repositories through the filters that run nothing.
+def preview(repository_paths: Sequence[Path], limit: int | None = None) -> Built:
+    """Apply the filters that neither run nor write anything.
+
+    The survey is one of their survivors, with the data files that the cells name.
 
     Raises:
+        UsageError: If a repository is no folder.
         ProblemSetError: If there is no notebook at all.
+        ModuleNotFoundError: If nbgrader is not installed.
     """
+    screening = _screen_all(open_repositories(repository_paths), limit)
+    data: dict[str, DataFiles] = {}
+    has_data: dict[str, bool] = {}
+    for one in _notebooks_of(screening.candidates):
+        name = one.repository.name
+        if name not in data:
+            data[name] = list_data_files(one.repository.path)
+        has_data[one.set_path] = _has_data(choose_files(data[name], one.path, one.cells))
+    subjects = [Subject(one, has_data[one.notebook.set_path]) for one in screening.candidates]
+    return _summarise(screening, subjects, screening.rejections, TEXT_FILTERS)
+
+
+def _screen_all(
+    repositories: Sequence[Repository], limit: int | None, outside: Sequence[Path] = ()
+) -> Screening:
+    """Put all notebooks of the repositories through the filters that run nothing."""
     found = [one for each in repositories for one in find_notebooks(each, outside)]
     if not found:
         names = ", ".join(str(each.path) for each in repositories[:3])
@@ -113,73 +128,101 @@ def screen_all(repositories: Sequence[Repository], outside: Sequence[Path] = ())
     screening = Screening()
     for one in progress(found, desc="notebooks read", total=len(found), unit="notebook"):
         screen(one, screening)
+    if limit is not None:
+        for candidate in screening.candidates[limit:]:
+            screening.rejections.append(_make_rejection(candidate, "limit", f"--limit {limit}"))
+        del screening.candidates[limit:]
     return screening
 
 
 class _Build:
     """One build with a folder; every step can be repeated after a crash."""
 
-    def __init__(self, config: BuildConfig, out_path: Path, screening: Screening) -> None:
+    def __init__(self, config: BuildConfig, screening: Screening) -> None:
         self._config = config
-        self._out_path = out_path
+        self._out_path = config.out_path
+        self._work_path = config.out_path / _WORK_FOLDER
         self._screening = screening
         self._rejections = list(screening.rejections)
         notebooks = _notebooks_of(screening.candidates)
         self._repositories = {one.repository.name: one.repository for one in notebooks}
         self._data = {
-            name: list_data_files(each.path, [out_path])
+            name: list_data_files(each.path, [config.out_path])
             for name, each in self._repositories.items()
         }
 
     def run(self) -> Built:
-        work_path = self._out_path / _WORK_FOLDER
-        survivors = self._execute(work_path)
-        if not self._config.keeps_duplicates:
-            survivors = self._drop_near_duplicates(survivors)
-        files = {
-            one.set_path: choose_files(self._data[one.repository.name], one.path, one.cells)
-            for one in _notebooks_of(survivors)
-        }
+        survivors = self._execute()
+        files = self._choose_files(survivors)
         numbered = {f"{self._config.name}/{at}": one for at, one in enumerate(survivors)}
         environment: Mapping[str, object] = {}
         if numbered:
             numbered, environment = self._write_checked(numbered, files)
         built = self._conclude(numbered, files, environment)
-        shutil.rmtree(work_path, ignore_errors=True)
+        shutil.rmtree(self._work_path, ignore_errors=True)
         return built
 
-    def _execute(self, work_path: Path) -> list[Candidate]:
-        """Run all candidates with every file of their repositories at hand."""
-        candidates = self._screening.candidates
-        if not candidates:
+    def _execute(self) -> list[Candidate]:
+        """Run candidates with every file of their repositories at hand.
+
+        Of near-duplicates the first one is run; the next one only if that is no good.
+        """
+        left = list(self._screening.candidates)
+        if not left:
             return []
-        stage_path = work_path / "stage"
+        stage_path = self._work_path / "stage"
         if not stage_path.exists():
             everything = {
                 one.set_path: sorted(self._data[one.repository.name].paths)
-                for one in _notebooks_of(candidates)
+                for one in _notebooks_of(left)
             }
             with atomic_folder(stage_path) as folder:
-                write_set(folder, {one.key: one for one in candidates}, everything)
-        findings, _ = self._judge(stage_path, work_path, "problems run")
-        for candidate, finding in zip(candidates, findings, strict=True):
-            if failed := filter_of(finding):
-                self._reject(candidate, failed, finding.reason)
-        return [one for one, finding in zip(candidates, findings, strict=True) if finding.valid]
+                write_set(folder, {one.key: one for one in left}, everything)
+        passed: dict[str, Candidate] = {}
+        while left:
+            twins = self._find_twins([*passed.values(), *left])
+            task_ids = [one.key for one in left if one.key not in twins]
+            findings, _ = self._judge(stage_path, self._work_path, "problems run", task_ids)
+            by_key = {one.key: one for one in left}
+            for finding in findings:
+                if failed := filter_of(finding):
+                    self._reject(by_key[finding.task_id], failed, finding.reason)
+                else:
+                    passed[finding.task_id] = by_key[finding.task_id]
+            for one in left:
+                if (twin := twins.get(one.key)) in passed:
+                    self._reject(one, "duplicate", f"nearly the same test as {twin}", twin)
+            left = [one for one in left if one.key in twins and twins[one.key] not in passed]
+        return [one for one in self._screening.candidates if one.key in passed]
 
-    def _drop_near_duplicates(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        twins = find_near_duplicates(candidates)
-        for candidate in candidates:
-            if twin := twins.get(candidate.key):
-                self._reject(candidate, "duplicate", f"nearly the same test as {twin}", twin)
-        return [one for one in candidates if one.key not in twins]
+    def _find_twins(self, candidates: Sequence[Candidate]) -> dict[str, str]:
+        return {} if self._config.keeps_duplicates else find_near_duplicates(candidates)
+
+    def _choose_files(self, candidates: Sequence[Candidate]) -> Files:
+        """Choose each notebook's files: what it opened when it ran, and what it names."""
+        opened = list_opened(
+            self._work_path / "stage",
+            self._config.execution,
+            task_ids=[one.key for one in candidates],
+            hidden_paths=[each.path for each in self._repositories.values()],
+            num_workers=self._config.num_workers,
+            log_path=self._work_path / "opened.jsonl",
+        )
+        return {
+            one.set_path: choose_files(
+                self._data[one.repository.name], one.path, one.cells, opened[one.set_path]
+            )
+            for one in _notebooks_of(candidates)
+        }
 
     def _write_checked(
         self, numbered: Mapping[str, Candidate], files: Files
     ) -> tuple[dict[str, Candidate], Mapping[str, object]]:
         """Write the set and run it once more: now each notebook has its own files alone."""
         write_set(self._out_path, numbered, files)
-        findings, environment = self._judge(self._out_path, self._out_path, "problems checked")
+        findings, environment = self._judge(
+            self._out_path, self._out_path, "problems checked", list(numbered)
+        )
         for finding in findings:
             if not finding.valid:
                 self._reject(numbered[finding.task_id], "data", finding.reason)
@@ -187,11 +230,12 @@ class _Build:
         return kept, environment
 
     def _judge(
-        self, root_path: Path, log_folder: Path, desc: str
+        self, root_path: Path, log_folder: Path, desc: str, task_ids: Sequence[str]
     ) -> tuple[list[Validation], Mapping[str, object]]:
         return judge_folder(
             root_path,
             self._config.execution,
+            task_ids=task_ids,
             hidden_paths=[each.path for each in self._repositories.values()],
             num_workers=self._config.num_workers,
             log_path=log_folder / "validation.jsonl",
@@ -240,14 +284,11 @@ def _summarise(
     counts = count_at_filters(
         screening.found, screening.solutions, rejections, problem_filters=filters
     )
-    return Built(counts, make_survey(subjects), list(rejections))
-
-
-def _cut(screening: Screening, limit: int) -> None:
-    """Leave only the first candidates, for a trial."""
-    for one in screening.candidates[limit:]:
-        screening.rejections.append(_make_rejection(one, "limit", f"--limit {limit}"))
-    del screening.candidates[limit:]
+    place = {found: at for at, found in enumerate(screening.found)}
+    in_order = sorted(
+        rejections, key=lambda one: (place[one.repository, one.path], one.cell_index or 0)
+    )
+    return Built(counts, make_survey(subjects), in_order)
 
 
 def _make_rejection(
@@ -261,19 +302,6 @@ def _make_rejection(
         cell_index=candidate.cell_idx,
         duplicate_of=twin,
     )
-
-
-def _conclude_screening(screening: Screening) -> Built:
-    """Summarise what the filters on text found; data files are those that the cells name."""
-    data: dict[str, DataFiles] = {}
-    has_data: dict[str, bool] = {}
-    for one in _notebooks_of(screening.candidates):
-        name = one.repository.name
-        if name not in data:
-            data[name] = list_data_files(one.repository.path)
-        has_data[one.set_path] = _has_data(choose_files(data[name], one.path, one.cells))
-    subjects = [Subject(one, has_data[one.notebook.set_path]) for one in screening.candidates]
-    return _summarise(screening, subjects, screening.rejections, TEXT_FILTERS)
 
 
 def _has_data(paths: Iterable[PurePosixPath]) -> bool:

@@ -13,6 +13,7 @@ from jupyt5_dsp.curation.sources import iter_files
 __all__ = ["DataFiles", "choose_files", "list_data_files"]
 
 _IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)|<img[^>]+src=[\"']([^\"']+)", re.IGNORECASE)
+_LISTING = re.compile(r"listdir|scandir|\bglob|iterdir|\bwalk\b|[!%]\s*(?:ls|dir|cat|head)\b")
 _MAX_NAME_LENGTH = 400
 
 
@@ -46,10 +47,13 @@ def choose_files(
         notebook_path: The notebook, relative to the repository.
         cells: Its cells; files that they name are taken, also local modules and what these import.
         opened: What it opened when it ran: paths relative to the repository. A folder that it
-            listed stands for the files in it.
+            listed stands for the files in it; its own folder only if its code lists something,
+            because Python lists that at every import.
     """
     folder = notebook_path.parent
-    chosen = {path for name in opened for path in _expand(files, PurePosixPath(name))}
+    lists_own = any(_LISTING.search(cell.source) for cell in cells if cell.kind == "code")
+    seen = {PurePosixPath(name) for name in opened}
+    chosen = {path for one in seen if one != folder or lists_own for path in _expand(files, one)}
     for cell in cells:
         if cell.kind == "code":
             chosen.update(_named_in_code(files, folder, cell.source))

@@ -42,10 +42,10 @@ TEXT_FILTERS = (
 # On solution cells that passed the former, by running them.
 PROBLEM_FILTERS = (
     *TEXT_FILTERS,
+    Filter("duplicate", "problems unlike any other that is good"),
     Filter("executes", "references that pass here"),
     Filter("tests", "tests that refuse wrong answers"),
     Filter("stable", "references that pass every time"),
-    Filter("duplicate", "problems unlike any before"),
     Filter("data", "references that pass with the kept data files alone"),
 )
 
