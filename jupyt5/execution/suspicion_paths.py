@@ -6,7 +6,7 @@ so that ``m = 1; m = numpy.testing`` hides nothing.
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from jupyt5.execution.suspicion_tables import DEFAULT_ALIASES
 from jupyt5.execution.suspicion_text import fold_text, is_built_text, is_range, is_whole_number
@@ -19,7 +19,7 @@ _BUILTINS = frozenset(dir(builtins))
 _MAX_DEPTH = 24
 _MAX_PATHS = 8
 _ROUNDS = 3
-_MAX_STEPS = 300_000
+_MAX_STEPS = 50_000
 _IMPORTERS = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
 _SHELLS = frozenset(
     {
@@ -124,7 +124,7 @@ class Bindings:
         found: set[str] = set()
         for func in self.resolve(node.func, depth):
             found |= self._call_path(func, node, depth)
-        return frozenset(found)
+        return _cap(found)
 
     def _call_path(self, func: str, node: ast.Call, depth: int) -> Paths:
         args = node.args
@@ -171,9 +171,7 @@ class Bindings:
 
     def _add(self, name: str, paths: Paths) -> None:
         if paths:
-            short = [path for path in paths if len(path) < 200]
-            merged = self.paths.get(name, _NONE).union(short)
-            self.paths[name] = frozenset(sorted(merged)[:_MAX_PATHS])
+            self.paths[name] = _cap(self.paths.get(name, _NONE) | paths)
 
     def _collect(self, node: ast.AST, pairs: list[tuple[str, ast.expr]]) -> None:
         match node:
@@ -236,6 +234,11 @@ class Bindings:
         for keyword in call.keywords:
             if keyword.arg:
                 self._add(keyword.arg, self.resolve(keyword.value))
+
+
+def _cap(paths: Set[str]) -> Paths:
+    """Keep what is known of one expression small, or hostile text could make it grow at will."""
+    return frozenset(sorted(path for path in paths if len(path) < 200)[:_MAX_PATHS])
 
 
 def _iter_assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -18,9 +18,9 @@ from jupyt5.execution.suspicion_tables import (
 __all__ = ["PYTHON_FILE", "find_python", "scan_aside", "scan_text"]
 
 _WORD = re.compile(r"\w+")
-PYTHON_FILE = re.compile(r"[\w.-]+\.(?:py|ini)\b")
-_PROC = re.compile(r"/proc/[\w./*{}%]*\b(mem|maps|pagemap)\b|/dev/mem|\bgdb\b")
-_PROC_FD = re.compile(r"/proc/[\w.{}%]+/fd|/dev/fd")
+PYTHON_FILE = re.compile(r"[\w-]{1,60}\.(?:py|ini)\b")
+_PROC = re.compile(r"/proc/[\w./*{}%]{0,99}\b(mem|maps|pagemap)\b|/dev/mem|\bgdb\b")
+_PROC_FD = re.compile(r"/proc/[\w.{}%]{1,99}/fd|/dev/fd")
 _NOTEBOOK_FILE = re.compile(r"\.ipynb\b|problems\.jsonl|samples(_reference)?\.jsonl|<grading")
 _STARTUP_WORDS = frozenset({"PYTHONSTARTUP", "LD_PRELOAD"})
 _HISTORY_MAGIC = re.compile(r"^%+(history|hist|recall|rerun|rep|save|notebook|macro)\b")
