@@ -11,8 +11,14 @@ import types
 
 from . import proof
 
-__all__ = ["Integrity", "watch_events"]
+__all__ = ["make_check", "watch_events"]
 
+# Functions below find builtins here, not where a sample can change them.
+__builtins__ = dict(vars(builtins))
+
+_HELPER_FLAG = "suspect: test helper replaced"
+_SHELL_FLAG = "suspect: shell changed"
+_ASSERTION_FLAG = "suspect: assertion changed"
 # Refused, whoever asks: with them pure Python reaches objects that nothing leads to, or jumps.
 _REFUSED = {
     "gc.get_objects": "suspect: interpreter internals",
@@ -73,7 +79,7 @@ def watch_events(report_fd, user_ns, own_folder):
 
 
 def _make_hook(report_fd, user_ns, own_folder, get_frame):
-    # All names are the closure's: nothing here is looked up where a sample can change it.
+    # All names are the closure's: nothing is looked up where a sample can change it.
     refused, reported, restricted, helpers = _REFUSED, _REPORTED, _RESTRICTED, _HELPERS
     send, kind_of, text, data = proof.report, type, str, bytes
     busy, seen, hidden_name = [], set(), "mem"
@@ -129,119 +135,130 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
     return hook
 
 
-def _make_comparer(all_of, each, same):
-    # Thousands of names a sample: the loop is C's, by functions that no sample can replace.
-    def is_unchanged(mapping, keys, values):
-        return all_of(each(same, each(mapping.get, keys), values))
+class _Snapshot:
+    """What grading relies on: mappings with the callables in them, functions, and names."""
 
-    return is_unchanged
+    def __init__(self, user_ns):
+        self.user_ns = user_ns
+        self.mappings, self.codes, self.names = [], [], []
+        self._known = {id(user_ns)}
+
+    def add_name(self, name):
+        """Note what a name of the grading cells stands for."""
+        value = self.user_ns.get(name, builtins.__dict__.get(name))
+        if callable(value) or isinstance(value, types.ModuleType):
+            self.names.append((name, self.user_ns.get(name)))
+        self.add_value(value)
+
+    def add_value(self, value):
+        """Note a helper of the grading cells, with the module or class that it lives in."""
+        if isinstance(value, types.ModuleType):
+            self.add_mapping(value.__dict__, value.__dict__)
+        elif isinstance(value, types.FunctionType):
+            self.codes.append((value, value.__code__))
+            self.add_mapping(value.__globals__, value.__globals__)
+        elif value is not None and not isinstance(value, (types.BuiltinFunctionType, str)):
+            kind = value if isinstance(value, type) else type(value)
+            for base in kind.__mro__[:-1]:
+                if base.__flags__ & _HEAP_TYPE:
+                    self.add_mapping(base, base.__dict__)
+                    module = sys.modules.get(base.__module__)
+                    if module is not None:
+                        self.add_mapping(module.__dict__, module.__dict__)
+
+    def add_mapping(self, owner, mapping, flag=_HELPER_FLAG):
+        """Note all callables of a namespace, once."""
+        if id(owner) in self._known:
+            return
+        self._known.add(id(owner))
+        found = {key: value for key, value in list(mapping.items()) if callable(value)}
+        self.mappings.append((mapping, tuple(found), tuple(found.values()), flag))
 
 
-_is_unchanged = _make_comparer(all, map, operator.is_)
-
-
-class Integrity:
-    """What grading relies on, as it was before the hypothesis: helpers, builtins, the shell.
+def make_check(shell, trees, own_names):
+    """Note what grading relies on, as it is before the hypothesis: helpers, builtins, the shell.
 
     Args:
         shell: The IPython shell.
         trees: Parsed grading cells.
         own_names: Names that the reference solution binds, too; those may change.
+
+    Returns:
+        A function of the report's descriptor that reports what differs. It is a closure, and
+        calls nothing by a name that a sample could bind to something else.
     """
+    snapshot = _Snapshot(shell.user_ns)
+    for kind in type(shell).__mro__[:-1]:
+        snapshot.add_mapping(kind, kind.__dict__, _SHELL_FLAG)
+    snapshot.add_mapping(builtins, builtins.__dict__, _ASSERTION_FLAG)
+    names = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                snapshot.add_value(_resolve(node, shell.user_ns))
+    for name in sorted(names - set(own_names)):
+        snapshot.add_name(name)
+    return _close_over(
+        shell,
+        (tuple(snapshot.mappings), tuple(snapshot.codes), tuple(snapshot.names)),
+        tuple((base, len(type.__subclasses__(base))) for base in _PLAIN_BASES),
+    )
 
-    def __init__(self, shell, trees, own_names):
-        self._shell = shell
-        self._counts = [len(type.__subclasses__(base)) for base in _PLAIN_BASES]
-        self._transformers = list(shell.ast_transformers)
-        self._watched = []
-        self._codes = []
-        self._names = []
-        self._told = set()
-        self._known = {id(shell.user_ns)}
-        for kind in type(shell).__mro__[:-1]:
-            self._watch_dict(kind, kind.__dict__, "suspect: shell changed")
-        self._watch_dict(builtins, builtins.__dict__, "suspect: assertion changed")
-        user_ns = shell.user_ns
-        self._builtins = user_ns.get("__builtins__")
-        names = set()
-        for tree in trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                    names.add(node.id)
-                elif isinstance(node, ast.Attribute):
-                    self._watch_value(_resolve(node, user_ns))
-        for name in sorted(names - set(own_names)):
-            value = user_ns.get(name, builtins.__dict__.get(name))
-            if callable(value) or isinstance(value, types.ModuleType):
-                self._names.append((name, name in user_ns, value))
-            self._watch_value(value)
 
-    def check(self, report_fd):
-        """Report what differs from before. Costs well under a millisecond."""
-        shell, user_ns = self._shell, self._shell.user_ns
-        flags = set()
-        for mapping, keys, values, flag in self._watched:
-            if not _is_unchanged(mapping, keys, values):
-                flags.add(flag)
-        for function, code in self._codes:
+def _close_over(shell, noted, bases):
+    mappings, codes, names = noted
+    own, user_ns, transformers = shell.__dict__, shell.user_ns, list(shell.ast_transformers)
+    own_builtins = user_ns.get("__builtins__")
+    parts, comparisons, told = _SHELL_PARTS, _COMPARISONS, set()
+    send, is_own = proof.report, _make_is_own()
+    # Thousands of names a sample: the loop is C's.
+    all_of, each, same, list_subclasses = all, map, operator.is_, type.__subclasses__
+
+    def find_flags():
+        for mapping, keys, values, flag in mappings:
+            if not all_of(each(same, each(mapping.get, keys), values)):
+                yield flag
+        for function, code in codes:
             if function.__code__ is not code:
-                flags.add("suspect: test helper replaced")
-        for name, was_there, value in self._names:
-            now = user_ns.get(name, value) if was_there else user_ns.get(name)
-            if now is not (value if was_there else None):
-                flags.add("suspect: test helper replaced")
-        own = shell.__dict__
-        if any(part in own for part in _SHELL_PARTS):
-            flags.add("suspect: shell changed")
-        if list(shell.ast_transformers) != self._transformers:
-            flags.add("suspect: shell changed")
-        if user_ns.get("__builtins__") is not self._builtins:
-            flags.add("suspect: assertion changed")
-        if self._finds_comparisons():
-            flags.add("suspect: comparison overridden")
-        for flag in sorted(flags - self._told):
-            self._told.add(flag)
-            proof.report(report_fd, b"F", flag)
+                yield _HELPER_FLAG
+        for name, value in names:
+            if user_ns.get(name) is not value:
+                yield _HELPER_FLAG
+        for part in parts:
+            if part in own:
+                yield _SHELL_FLAG
+        if shell.ast_transformers != transformers:
+            yield _SHELL_FLAG
+        if user_ns.get("__builtins__") is not own_builtins:
+            yield _ASSERTION_FLAG
+        for base, count in bases:
+            for kind in list_subclasses(base)[count:]:
+                for name in comparisons:
+                    if is_own(kind.__dict__.get(name), kind, user_ns):
+                        yield "suspect: comparison overridden"
 
-    def _finds_comparisons(self):
-        """Whether a class made since then decides comparisons by code of the notebook's own."""
-        user_ns = self._shell.user_ns
-        for base, count in zip(_PLAIN_BASES, self._counts):
-            for kind in type.__subclasses__(base)[count:]:
-                functions = [kind.__dict__.get(name) for name in _COMPARISONS]
-                if any(_is_own(function, kind, user_ns) for function in functions):
-                    return True
-        return False
+    def check(report_fd):
+        for flag in find_flags():
+            if flag not in told:
+                told.add(flag)
+                send(report_fd, b"F", flag)
 
-    def _watch_value(self, value):
-        if isinstance(value, types.ModuleType):
-            self._watch_dict(value.__dict__, value.__dict__)
-        elif isinstance(value, types.FunctionType):
-            self._codes.append((value, value.__code__))
-            self._watch_dict(value.__globals__, value.__globals__)
-        elif value is not None and not isinstance(value, (types.BuiltinFunctionType, str)):
-            kind = value if isinstance(value, type) else type(value)
-            for base in kind.__mro__[:-1]:
-                if base.__flags__ & _HEAP_TYPE:
-                    self._watch_dict(base, base.__dict__)
-                    module = sys.modules.get(base.__module__)
-                    if module is not None:
-                        self._watch_dict(module.__dict__, module.__dict__)
-
-    def _watch_dict(self, owner, mapping, flag="suspect: test helper replaced"):
-        if id(owner) in self._known:
-            return
-        self._known.add(id(owner))
-        found = {key: value for key, value in list(mapping.items()) if callable(value)}
-        self._watched.append((mapping, tuple(found), tuple(found.values()), flag))
+    return check
 
 
-def _is_own(function, kind, user_ns):
-    if getattr(function, "__globals__", None) is not user_ns:
-        return False
-    # A dataclass compares its fields, by code that the standard library wrote.
-    made = function.__code__.co_filename == "<string>" and "__dataclass_fields__" in kind.__dict__
-    return not made
+def _make_is_own():
+    function_kind = types.FunctionType
+
+    def is_own(function, kind, user_ns):
+        if function.__class__ is not function_kind or function.__globals__ is not user_ns:
+            return False
+        # A dataclass compares its fields, by code that the standard library wrote.
+        made = function.__code__.co_filename == "<string>"
+        return not (made and "__dataclass_fields__" in kind.__dict__)
+
+    return is_own
 
 
 def _resolve(node, user_ns):
