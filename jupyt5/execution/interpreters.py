@@ -111,7 +111,10 @@ def _probe(path: Path) -> dict[str, object]:
         )
         return cast("dict[str, object]", json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as exc:
-        reason = str(getattr(exc, "stderr", "") or exc).strip().splitlines()[-1:]
+        if isinstance(exc, subprocess.TimeoutExpired):
+            reason = [f"it did not answer in {_PROBE_TIMEOUT_S} s"]
+        else:
+            reason = str(getattr(exc, "stderr", "") or exc).strip().splitlines()[-1:]
         message = (
             f"{path} cannot be used as the interpreter of notebooks: {''.join(reason)}. "
             "Give the path of a python executable to --python."

