@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +85,7 @@ def scan(hostile: Hostile) -> tuple[str, ...]:
 @pytest.fixture(scope="module", params=["fork", "kernel"])
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[dict[Hostile, Found], Path]]:
+) -> tuple[dict[Hostile, Found], Path]:
     """Run every completion once, and the references after them; look at the traces."""
     folder = tmp_path_factory.mktemp(str(request.param))
     before = look_outside()
@@ -98,7 +97,7 @@ def run(
     assert look_outside() <= before
     assert hash_tree(PROBLEMS) == problems_before
     assert free_memory_bytes() > free_before - (1 << 30)
-    yield verdicts, folder
+    return verdicts, folder
 
 
 @pytest.mark.kernel
