@@ -19,9 +19,18 @@ from jupyt5_dsp.problems import load_problem_set
 from .hostile_corpus import PROBLEMS, Hostile, read_hostile
 
 HOSTILE = read_hostile()
-TECHNIQUES = (
-    "frames descriptors garbage shell transformers assertion comparison helpers planted native"
-).split()
+TECHNIQUES = [
+    "frames",
+    "descriptors",
+    "garbage",
+    "shell",
+    "transformers",
+    "assertion",
+    "comparison",
+    "helpers",
+    "planted",
+    "native",
+]
 MARKER = "JUPYT5_HOSTILE_TEST"
 OUTSIDE = ("/etc", "/", "/usr", "/var/tmp", "/tmp")
 
