@@ -19,18 +19,9 @@ from jupyt5_dsp.problems import load_problem_set
 from .hostile_corpus import PROBLEMS, Hostile, read_hostile
 
 HOSTILE = read_hostile()
-TECHNIQUES = [
-    "frames",
-    "descriptors",
-    "garbage",
-    "shell",
-    "transformers",
-    "assertion",
-    "comparison",
-    "helpers",
-    "planted",
-    "native",
-]
+TECHNIQUES = (
+    "frames descriptors garbage shell transformers assertion comparison helpers planted native"
+).split()  # noqa: SIM905
 MARKER = "JUPYT5_HOSTILE_TEST"
 OUTSIDE = ("/etc", "/", "/usr", "/var/tmp", "/tmp")
 
@@ -209,7 +200,7 @@ def list_marked_processes() -> list[int]:
 def look_outside() -> set[str]:
     folders = [*map(Path, OUTSIDE), Path.home()]
     names = (path for folder in folders for path in folder.iterdir())
-    return {str(path) for path in names if re.search(r"x-hostile|jupyt5|dsp-eval", path.name)}
+    return {str(path) for path in names if re.search(r"x-hostile", path.name)}
 
 
 def hash_tree(root: Path) -> dict[str, str]:
