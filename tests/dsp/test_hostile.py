@@ -20,8 +20,17 @@ from .hostile_corpus import PROBLEMS, Hostile, read_hostile
 
 HOSTILE = read_hostile()
 TECHNIQUES = (
-    "frames descriptors garbage shell transformers assertion comparison helpers planted native"
-).split()  # noqa: SIM905
+    "frames",
+    "descriptors",
+    "garbage",
+    "shell",
+    "transformers",
+    "assertion",
+    "comparison",
+    "helpers",
+    "planted",
+    "native",
+)
 MARKER = "JUPYT5_HOSTILE_TEST"
 OUTSIDE = ("/etc", "/", "/usr", "/var/tmp", "/tmp")
 
