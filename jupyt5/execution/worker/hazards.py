@@ -13,6 +13,8 @@ import sys
 
 __all__ = ["Baseline", "find_hazards", "reopen_files", "settle"]
 
+# jemalloc's, in pyarrow, which pandas loads: stopped and forgotten in a child (pthread_atfork).
+_CAREFUL_THREADS = frozenset(["jemalloc_bg_thd"])
 _ACCESS_MODES = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 
@@ -21,7 +23,7 @@ class Baseline:
 
     def __init__(self):
         self.fds = frozenset(_list_fds())
-        self.num_threads = len(os.listdir("/proc/self/task")) if _has_proc() else 1
+        self.num_threads = _count_threads() if _has_proc() else 1
 
 
 def settle():
@@ -40,7 +42,7 @@ def find_hazards(baseline):
     if not _has_proc():
         return ["/proc is not there to look for threads and open files"]
     hazards = []
-    num_threads = len(os.listdir("/proc/self/task"))
+    num_threads = _count_threads()
     if num_threads > baseline.num_threads:
         hazards.append(f"{num_threads - baseline.num_threads} background threads")
     num_children = _count_children()
@@ -130,6 +132,15 @@ def _find_loops():
     own_loop = getattr(async_helpers, "_asyncio_event_loop", None)
     if own_loop is not None:
         yield own_loop
+
+
+def _count_threads():
+    """Count threads, without those that see to it themselves that a fork is a sound copy."""
+    count = 0
+    for name in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{name}/comm") as stream:
+            count += stream.read().strip() not in _CAREFUL_THREADS
+    return count
 
 
 def _count_children():
