@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from jupyt5.errors import ExecutionError
 
 __all__ = ["Interpreter", "find_interpreter"]
 
-_OLDEST_PYTHON, _OLDEST_IPYTHON = (3, 8), 7
+# IPython 7.0 to 7.2 cannot run a cell under Python 3.8.
+_OLDEST_PYTHON, _OLDEST_IPYTHON = (3, 8), (7, 3)
 _PROBE_TIMEOUT_S = 120
 # Runs under old interpreters, too.
 _PROBE = """
@@ -79,9 +81,10 @@ def find_interpreter(path: Path | None = None) -> Interpreter:
         message = f"{chosen} is Python {shown} on {found.get('system')}; 3.8 on Linux is needed."
         raise ExecutionError(message)
     ipython = str(found.get("ipython") or "")
-    if not ipython or int(ipython.partition(".")[0]) < _OLDEST_IPYTHON:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", ipython)[:2])
+    if numbers < _OLDEST_IPYTHON:
         message = (
-            f"{chosen} has {'IPython ' + ipython if ipython else 'no IPython'}; 7 or newer is "
+            f"{chosen} has {'IPython ' + ipython if ipython else 'no IPython'}; 7.3 or newer is "
             f"needed. Install it: {chosen} -m pip install ipython"
         )
         raise ExecutionError(message)

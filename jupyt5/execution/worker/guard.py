@@ -4,12 +4,14 @@ Everything reported here is a flag for people and for ``--strict``; the proof do
 """
 
 import ast
+import asyncio
 import builtins
 import operator
 import sys
 import types
 
 from . import proof
+from .versions import DictVersion, SubclassVersion
 
 __all__ = ["make_check", "watch_events"]
 
@@ -53,6 +55,7 @@ _RESTRICTED = frozenset(
 _HELPERS = ("/inspect.py", "/ctypes/__init__.py", "/ctypes/util.py", "/traceback.py")
 _PLAIN_BASES = (object, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__")
+_AWAITS = (ast.Await, ast.AsyncFor, ast.AsyncWith)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class whose attributes can be changed
 _SHELL_PARTS = (
     "run_cell",
@@ -80,7 +83,8 @@ def watch_events(report_fd, user_ns, own_folder):
 
 def _make_hook(report_fd, user_ns, own_folder, get_frame):
     # All names are the closure's: nothing is looked up where a sample can change it.
-    refused, reported, restricted, helpers = _REFUSED, _REPORTED, _RESTRICTED, _HELPERS
+    refused, reported = dict(_REFUSED), dict(_REPORTED)
+    restricted, helpers = _RESTRICTED, _HELPERS
     send, kind_of, text, data = proof.report, type, str, bytes
     busy, seen, hidden_name = [], set(), "mem"
     permission_error = PermissionError
@@ -114,6 +118,9 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
                 busy.clear()
             if own:
                 tell(reported[event])
+        elif event == "os.fork" or event == "os.forkpty":
+            # Whoever asks: a twin can try an answer out before this process gives it.
+            tell("suspect: interpreter forked")
         elif event == "open" or event == "os.symlink" or event == "os.link":
             path = arguments[0]
             if kind_of(path) is data:
@@ -172,7 +179,8 @@ class _Snapshot:
             return
         self._known.add(id(owner))
         found = {key: value for key, value in list(mapping.items()) if callable(value)}
-        self.mappings.append((mapping, tuple(found), tuple(found.values()), flag))
+        is_same = DictVersion(mapping if isinstance(mapping, dict) else owner).is_same
+        self.mappings.append((is_same, mapping, tuple(found), tuple(found.values()), flag))
 
 
 def make_check(shell, trees, own_names):
@@ -198,12 +206,19 @@ def make_check(shell, trees, own_names):
                 names.add(node.id)
             elif isinstance(node, ast.Attribute):
                 snapshot.add_value(_resolve(node, shell.user_ns))
+        if any(isinstance(node, _AWAITS) for node in ast.walk(tree)):
+            # Somebody else's loop will run the cell.
+            for kind in (asyncio.BaseEventLoop, asyncio.SelectorEventLoop, asyncio.Task):
+                snapshot.add_value(kind)
     for name in sorted(names - set(own_names)):
         snapshot.add_name(name)
     return _close_over(
         shell,
         (tuple(snapshot.mappings), tuple(snapshot.codes), tuple(snapshot.names)),
-        tuple((base, len(type.__subclasses__(base))) for base in _PLAIN_BASES),
+        tuple(
+            (SubclassVersion(base).is_same, base, len(type.__subclasses__(base)))
+            for base in _PLAIN_BASES
+        ),
     )
 
 
@@ -217,8 +232,8 @@ def _close_over(shell, noted, bases):
     all_of, each, same, list_subclasses = all, map, operator.is_, type.__subclasses__
 
     def find_flags():
-        for mapping, keys, values, flag in mappings:
-            if not all_of(each(same, each(mapping.get, keys), values)):
+        for is_same, mapping, keys, values, flag in mappings:
+            if not is_same() and not all_of(each(same, each(mapping.get, keys), values)):
                 yield flag
         for function, code in codes:
             if function.__code__ is not code:
@@ -233,8 +248,8 @@ def _close_over(shell, noted, bases):
             yield _SHELL_FLAG
         if user_ns.get("__builtins__") is not own_builtins:
             yield _ASSERTION_FLAG
-        for base, count in bases:
-            for kind in list_subclasses(base)[count:]:
+        for is_same, base, count in bases:
+            for kind in () if is_same() else list_subclasses(base)[count:]:
                 for name in comparisons:
                     if is_own(kind.__dict__.get(name), kind, user_ns):
                         yield "suspect: comparison overridden"
@@ -249,14 +264,25 @@ def _close_over(shell, noted, bases):
 
 
 def _make_is_own():
-    function_kind = types.FunctionType
+    function_kind, modules, find = types.FunctionType, sys.modules, getattr
 
-    def is_own(function, kind, user_ns):
-        if function.__class__ is not function_kind or function.__globals__ is not user_ns:
+    def comes_from_module(function, user_ns):
+        module = modules.get(function.__globals__.get("__name__"))
+        is_module = module is not None and module.__dict__ is function.__globals__
+        return is_module and function.__globals__ is not user_ns
+
+    def is_own(value, kind, user_ns):
+        """Whether a class's way to compare was not written by an installed module."""
+        if value is None:
             return False
-        # A dataclass compares its fields, by code that the standard library wrote.
-        made = function.__code__.co_filename == "<string>"
-        return not (made and "__dataclass_fields__" in kind.__dict__)
+        if value.__class__ is function_kind:
+            if comes_from_module(value, user_ns):
+                return False
+            # A dataclass compares its fields, by code that the standard library wrote.
+            made = value.__code__.co_filename == "<string>"
+            return not (made and "__dataclass_fields__" in kind.__dict__)
+        module = modules.get(kind.__module__)
+        return module is None or find(module, kind.__name__, None) is not kind
 
     return is_own
 

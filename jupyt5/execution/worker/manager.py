@@ -201,7 +201,7 @@ def _parse_details(data):
     for line in bytes(data).split(b"\n"):
         try:
             value = json.loads(line.decode("utf-8", "replace"))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             details.append(value)

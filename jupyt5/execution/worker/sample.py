@@ -81,6 +81,9 @@ class Plan:
         self.check = guard.make_check(shell, trees, task.get("own_names", ()))
         self.limits = limits
         self.filter = linux.make_filter(REPORT_FD)
+        # Listed here: a forked process would pay for every name that it touches.
+        package = __name__.partition(".")[0]
+        self.own_modules = [name for name in sys.modules if name.partition(".")[0] == package]
 
 
 class _Story:
@@ -161,7 +164,7 @@ def run(plan, source, filtered):
     shell.on_exit = _make_exit_note(REPORT_FD)
     guard.watch_events(REPORT_FD, shell.user_ns, os.path.dirname(__file__))
     codes, namespaces = _arrange(plan, source, story)
-    _leave_no_name()
+    _leave_no_name(plan.own_modules)
     try:
         proof.prove(REPORT_FD, secret_fd, codes, namespaces)
     except BaseException as exc:
@@ -172,12 +175,10 @@ def run(plan, source, filtered):
     story.tell("end", wall_s=time.monotonic() - story.started_s)
 
 
-def _leave_no_name():
+def _leave_no_name(names):
     """Let no import lead to this package: it is over only when the sample is."""
-    package = __name__.partition(".")[0]
-    for name in list(sys.modules):
-        if name.partition(".")[0] == package:
-            del sys.modules[name]
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def _arrange(plan, source, story):
