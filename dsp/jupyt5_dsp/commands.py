@@ -136,7 +136,7 @@ def build(args: argparse.Namespace) -> "Built":
     from jupyt5_dsp.curation.build import BuildConfig, build, preview
 
     if args.dry_run:
-        return preview(args.repositories, args.limit)
+        return preview(args.repositories, limit=args.limit, keeps_duplicates=args.keep_duplicates)
     if args.out is None:
         message = "--out is missing. Name a new folder for the problem set, or use --dry-run."
         raise UsageError(message)

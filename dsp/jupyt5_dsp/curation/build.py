@@ -34,6 +34,7 @@ _BUILD_FILE = "build.json"
 _COUNTS_FILE = "counts.json"
 _REJECTED_FILE = "rejected.jsonl"
 _WORK_FOLDER = ".build"
+_NEAR = "nearly the same test as {}"
 # Pictures of the text and code of the repository are no data.
 _NO_DATA = frozenset({".gif", ".jpeg", ".jpg", ".png", ".py", ".svg"})
 
@@ -94,10 +95,13 @@ def build(config: BuildConfig) -> Built:
     return _Build(config, screening).run()
 
 
-def preview(repository_paths: Sequence[Path], limit: int | None = None) -> Built:
+def preview(
+    repository_paths: Sequence[Path], *, limit: int | None = None, keeps_duplicates: bool = False
+) -> Built:
     """Apply the filters that neither run nor write anything.
 
-    The survey is one of their survivors, with the data files that the cells name.
+    Of near-duplicates the first one is taken to be good. The survey is one of the survivors, with
+    the data files that their cells name.
 
     Raises:
         UsageError: If a repository is no folder.
@@ -105,15 +109,23 @@ def preview(repository_paths: Sequence[Path], limit: int | None = None) -> Built
         ModuleNotFoundError: If nbgrader is not installed.
     """
     screening = _screen_all(open_repositories(repository_paths), limit)
+    rejections = list(screening.rejections)
+    twins = {} if keeps_duplicates else find_near_duplicates(screening.candidates)
+    left: list[Candidate] = []
+    for one in screening.candidates:
+        if twin := twins.get(one.key):
+            rejections.append(_make_rejection(one, "duplicate", _NEAR.format(twin), twin))
+        else:
+            left.append(one)
     data: dict[str, DataFiles] = {}
     has_data: dict[str, bool] = {}
-    for one in _notebooks_of(screening.candidates):
+    for one in _notebooks_of(left):
         name = one.repository.name
         if name not in data:
             data[name] = list_data_files(one.repository.path)
         has_data[one.set_path] = _has_data(choose_files(data[name], one.path, one.cells))
-    subjects = [Subject(one, has_data[one.notebook.set_path]) for one in screening.candidates]
-    return _summarise(screening, subjects, screening.rejections, TEXT_FILTERS)
+    subjects = [Subject(one, has_data[one.notebook.set_path]) for one in left]
+    return _summarise(screening, subjects, rejections, TEXT_FILTERS)
 
 
 def _screen_all(
@@ -191,7 +203,7 @@ class _Build:
                     passed[finding.task_id] = by_key[finding.task_id]
             for one in left:
                 if (twin := twins.get(one.key)) in passed:
-                    self._reject(one, "duplicate", f"nearly the same test as {twin}", twin)
+                    self._reject(one, "duplicate", _NEAR.format(twin), twin)
             left = [one for one in left if one.key in twins and twins[one.key] not in passed]
         return [one for one in self._screening.candidates if one.key in passed]
 

@@ -38,11 +38,11 @@ TEXT_FILTERS = (
     Filter("assert", "grading cells that assert something"),
     Filter("refers", "assertions that refer to a name of the solution"),
     Filter("limit", "problems within --limit"),
+    Filter("duplicate", "problems unlike any other that is good"),
 )
 # On solution cells that passed the former, by running them.
 PROBLEM_FILTERS = (
     *TEXT_FILTERS,
-    Filter("duplicate", "problems unlike any other that is good"),
     Filter("executes", "references that pass here"),
     Filter("tests", "tests that refuse wrong answers"),
     Filter("stable", "references that pass every time"),
