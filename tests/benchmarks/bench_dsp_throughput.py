@@ -34,13 +34,14 @@ from typing import Any
 
 from throughput_summary import summarise
 
+from jupyt5.errors import ExecutionError
 from jupyt5.execution.engine import Setting
 from jupyt5.execution.evidence import read_sample
 from jupyt5.execution.interpreters import Interpreter, find_interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits
 from jupyt5.execution.sandbox import WORKER_PATH, Sandbox, choose_sandbox
 from jupyt5.execution.verdicts import VerdictKind, judge
-from jupyt5.execution.worker_process import WorkerProcess
+from jupyt5.execution.worker_process import Message, WorkerProcess
 from jupyt5_dsp.grader import Execution, Grader, derive_seed
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
 from jupyt5_dsp.mutants import make_mutants
@@ -243,8 +244,11 @@ def follow(job: Job, setting: Setting, isolation: Isolation) -> Course:
                 last_s = now_s
                 samples_s += wall_s
                 context_s += sum_context(content)
-                samples.append(take(content, job, wall_s))
+                samples.append(take(message, job, wall_s))
                 course = replace(course, stack=tuple(content["stack"]))
+    if not worker.is_done:
+        message = f"The worker ended in the middle of {task.name}."
+        raise ExecutionError(message)
     around_s = time.perf_counter() - started_s - samples_s
     kept = tuple(one for one in samples if one.verdict != VerdictKind.TIMEOUT)
     return replace(
@@ -256,10 +260,10 @@ def follow(job: Job, setting: Setting, isolation: Isolation) -> Course:
     )
 
 
-def take(content: Mapping[str, Any], job: Job, wall_s: float) -> Taken:
+def take(message: Message, job: Job, wall_s: float) -> Taken:
     """Judge one sample as the engine does, and read its clocks."""
-    task = job.tasks[0]
-    evidence = read_sample(content, task)
+    task, content = job.tasks[0], message.content
+    evidence = read_sample(content, task, has_context=message.isolation == "kernel")
     verdict = judge(evidence.replies, forgive_context=task.forgives_context, flags=evidence.flags)
     judged_s = 0.0
     for detail in content["details"]:
