@@ -207,7 +207,7 @@ def _judge_failure(
             return _describe(VerdictKind.OOM, reply, replies)
         if reply.hit_limit:
             return _describe(VerdictKind.LIMIT, reply, replies)
-    if solution and solution.error_name in _SYNTAX_ERRORS:
+    if solution and not _SYNTAX_ERRORS.isdisjoint((solution.error_name, *solution.error_bases)):
         return _describe(VerdictKind.SYNTAX, solution, replies)
     if solution and solution.status is CellStatus.ERROR:
         # The test fails on what the solution left undone: the solution's exception is the cause.

@@ -33,7 +33,7 @@ SAMPLES = {
     ),
     "install": (f"!pip install x\n%pip install x\n{GOLD}", "passed"),
     "display": (f"from IPython.display import display\ndisplay(1)\n1 + 1\n{GOLD}", "passed"),
-    "history": (f"assert _ == 42 and Out[1] == 42 and len(In) == 3, (In, Out)\n{GOLD}", "passed"),
+    "history": (f"assert _ == 42 and Out[1] == 42 and len(In) == 4, (In, Out)\n{GOLD}", "passed"),
     "input": ("def add(a, b):\n    return input()\n", "error"),
     "loop": ("while True: pass", "timeout"),
     "thread pool": (

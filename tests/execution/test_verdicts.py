@@ -1,5 +1,7 @@
 """Verdicts from replies alone (casebook R01 to R04, without any interpreter)."""
 
+from dataclasses import replace
+
 import pytest
 
 from jupyt5.execution.verdicts import (
@@ -81,6 +83,14 @@ def test_no_grading_cell_is_invalid() -> None:
 )
 def test_kinds_of_failure(solution: CellReply, grading: CellReply, kind: str) -> None:
     assert judged(solution, grading).kind == kind
+
+
+def test_subclasses_of_syntax_error_are_syntax() -> None:
+    solution = replace(
+        reply(Stage.SOLUTION, ERROR, "_IncompleteInputError"),
+        error_bases=("SyntaxError", "Exception"),
+    )
+    assert judged(solution, reply(Stage.GRADING, ERROR, "NameError")).kind == "syntax"
 
 
 def test_pass_in_spite_of_a_raising_solution_cell_is_flagged() -> None:

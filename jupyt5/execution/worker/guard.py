@@ -88,6 +88,8 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
     send, kind_of, text, data = proof.report, type, str, bytes
     busy, seen, hidden_name = [], set(), "mem"
     permission_error = PermissionError
+    # An interpreter may itself be installed below /tmp.
+    installed = (sys.prefix + "/", sys.base_prefix + "/")
 
     def is_own(frame):
         while frame is not None and frame.f_code.co_filename.endswith(helpers):
@@ -97,7 +99,9 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
         filename = frame.f_code.co_filename
         if frame.f_globals is user_ns:
             return True
-        return (filename[:1] == "<" and filename[:8] != "<frozen ") or filename[:5] == "/tmp/"
+        if filename[:1] == "<":
+            return filename[:8] != "<frozen "
+        return filename[:5] == "/tmp/" and not filename.startswith(installed)
 
     def tell(flag):
         if flag not in seen:
