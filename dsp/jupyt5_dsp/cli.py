@@ -154,11 +154,7 @@ def _make_parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--problems", type=Path, metavar="DIR", help="take reference solutions from here again"
     )
-    compare = add_command("compare", "is run B better than run A?", _compare)
-    compare.add_argument("a", type=Path, metavar="A", help="folder of a finished run")
-    compare.add_argument("b", type=Path, metavar="B", help="another one over the same problems")
-    compare.add_argument("--seed", type=_not_negative, default=0, help="of the intervals")
-    compare.add_argument("--json", action="store_true", help="print JSON on stdout")
+    _add_compare(add_command("compare", "is run B better than run A?", _compare))
     env = add_command(
         "env", "write a lock file to make an environment that executes notebooks", _env
     )
@@ -170,6 +166,14 @@ def _make_parser() -> argparse.ArgumentParser:
     build.set_defaults(extra="curate", timeout_s=600.0)
     _add_fetch(add_command("fetch", "rebuild the published DSP set from GitHub", _fetch))
     return parser
+
+
+def _add_compare(compare: argparse.ArgumentParser) -> None:
+    add = compare.add_argument
+    add("a", type=Path, metavar="A", help="folder of a finished run")
+    add("b", type=Path, metavar="B", help="another one over the same problems")
+    add("--seed", type=_not_negative, default=0, help="of the intervals")
+    add("--json", action="store_true", help="print JSON on stdout")
 
 
 def _add_build(build: argparse.ArgumentParser) -> None:

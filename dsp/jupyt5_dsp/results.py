@@ -110,30 +110,44 @@ def make_results(
         partial: Samples or validations are missing, because the run was broken off.
     """
     outcomes = make_outcomes(problem_set, graded, validations, strict=strict)
-    scopes = summarise(outcomes, ks, seed=seed)
-    passed = [one for one in graded if one.verdict == "passed"]
-    flags = Counter(flag for one in passed for flag in one.flags)
-    num_counted = sum(counts_as_passed(one.verdict, one.flags, strict=True) for one in passed)
     return {
         **identity,
         "strict": strict,
         "partial": partial,
+        **_summarise(outcomes, summarise(outcomes, ks, seed=seed), len(graded)),
+        "curve": _make_curve(outcomes, seed),
+        "best_of_n": _make_best_of_n(outcomes, graded, samples, strict=strict, seed=seed),
+        **_count_verdicts(graded),
+        "usable_counts": dict(sorted(Counter(v.usable for v in validations.values()).items())),
+        "problems": _describe_problems(problem_set, outcomes, validations),
+    }
+
+
+def _count_verdicts(graded: Sequence[Judged]) -> dict[str, object]:
+    """Count verdicts as they came; ``--strict`` changes none of them."""
+    passed = [one for one in graded if one.verdict == "passed"]
+    flags = Counter(flag for one in passed for flag in one.flags)
+    num_trusted = sum(counts_as_passed(one.verdict, one.flags, strict=True) for one in passed)
+    return {
+        "verdict_counts": dict(sorted(Counter(one.verdict for one in graded).items())),
+        "passed_with_flag": dict(sorted(flags.items())),
+        "num_suspect_passes": len(passed) - num_trusted,
+    }
+
+
+def _summarise(
+    outcomes: Sequence[Outcome], scopes: Mapping[str, Scope], num_samples: int
+) -> dict[str, object]:
+    return {
         "num_problems": len(outcomes),
         "num_valid": sum(outcome.valid for outcome in outcomes),
         "num_distinct": scopes["distinct"].num_problems,
         "num_attempted": sum(bool(outcome.num_samples) for outcome in outcomes),
         "num_left_out": sum(not outcome.num_samples for outcome in outcomes),
-        "num_samples": len(graded),
+        "num_samples": num_samples,
         "pass_at_k": {name: _by_k(scope.pass_at_k) for name, scope in scopes.items()},
         "ci95": {name: _by_k(scope.ci95) for name, scope in scopes.items()},
         "blocked_k": {name: _blocked(scope) for name, scope in scopes.items() if scope.blocked_k},
-        "curve": _make_curve(outcomes, seed),
-        "best_of_n": _make_best_of_n(outcomes, graded, samples, strict=strict, seed=seed),
-        "verdict_counts": dict(sorted(Counter(one.verdict for one in graded).items())),
-        "passed_with_flag": dict(sorted(flags.items())),
-        "num_suspect_passes": len(passed) - num_counted,
-        "usable_counts": dict(sorted(Counter(v.usable for v in validations.values()).items())),
-        "problems": _describe_problems(problem_set, outcomes, validations),
     }
 
 
