@@ -1,23 +1,31 @@
 """Findings at hand: whose file it is, and why some of them do not hold here."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from jupyt5.errors import ProblemSetError
+from jupyt5.execution.interpreters import Interpreter
+from jupyt5.execution.jobs import Limits
 from jupyt5.execution.sandbox import choose_sandbox
-from jupyt5_dsp.grader import Grader
+from jupyt5_dsp.grader import Execution, Grader
 from jupyt5_dsp.jsonl import append_jsonl
-from jupyt5_dsp.plans import Limits
 from jupyt5_dsp.problems import load_problem_set
 from jupyt5_dsp.validation import Validation, make_key, validate_set
 
 
 def make_grader(folder: Path, *, timeout_s: float = 10.0) -> Grader:
-    limits = Limits(timeout_s=timeout_s)
-    return Grader(load_problem_set(folder), choose_sandbox("none"), limits, 0)
+    # Nothing is run: it need not be asked what it has.
+    interpreter = Interpreter(Path(sys.executable), "3.11.0", {}, {}, ())
+    execution = Execution(
+        interpreter=interpreter,
+        sandbox=choose_sandbox("none", interpreter),
+        limits=Limits(timeout_s=timeout_s),
+    )
+    return Grader(load_problem_set(folder), execution)
 
 
 @pytest.fixture
