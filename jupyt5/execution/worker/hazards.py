@@ -221,9 +221,19 @@ def _stop_default_executor():
 
 def _list_fds():
     try:
-        return [int(name) for name in os.listdir("/proc/self/fd")]
+        found = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         return []
+    # The listing itself had one of them, which the next file to be opened will get.
+    return [fd for fd in found if _is_open(fd)]
+
+
+def _is_open(fd):
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 def _has_proc():
