@@ -285,6 +285,8 @@ def _make_is_own():
             # A dataclass compares its fields, by code that the standard library wrote.
             made = value.__code__.co_filename == "<string>"
             return not (made and "__dataclass_fields__" in kind.__dict__)
+        if find(value, "__objclass__", None) is kind:
+            return False  # a class written in C
         module = modules.get(kind.__module__)
         return module is None or find(module, kind.__name__, None) is not kind
 
