@@ -111,10 +111,11 @@ def course(tmp_path: Path) -> Path:
         ("text", "Sum it."),
         ("solution", total),
         ("test", "assert total() == 3, 'the sum of the numbers in the file'"),
-        ("solution", "def sub(a, b):\n    return b - a"),
-        ("test", "assert sub(3, 1) == 2"),
         ("solution", "def mul(a, b):\n    return a * b"),
         ("test", "assert mul or not mul"),
+        # Last: a test that fails is a context cell that raises, for what comes after it.
+        ("solution", "def sub(a, b):\n    return b - a"),
+        ("test", "assert sub(3, 1) == 2"),
     ]
     write_nbgrader(folder / "ann" / "a.ipynb", [*head, *PROBLEM, *more])
     other = PROBLEM[1][1].replace("a + b", "b + a")
@@ -157,8 +158,8 @@ def test_course_becomes_a_set(
     ]
     rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
     assert [(one["filter"], one["path"], one["cell_index"]) for one in rejected] == [
-        ("executes", "ann/a.ipynb", 8),
-        ("tests", "ann/a.ipynb", 10),
+        ("tests", "ann/a.ipynb", 8),
+        ("executes", "ann/a.ipynb", 10),
         ("duplicate", "bob/a.ipynb", 1),
     ]
     assert rejected[-1]["duplicate_of"] == "course/ann/a.ipynb#3"
@@ -197,6 +198,7 @@ def test_broken_build_goes_on(
         assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
 
 
+@pytest.mark.kernel
 def test_bad_input_is_one_error(
     tmp_path: Path, sandbox_option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
