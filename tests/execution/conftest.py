@@ -168,3 +168,11 @@ def wait_until() -> Callable[[Callable[[], object], float], bool]:
         return True
 
     return call
+
+
+@pytest.fixture
+def view_path() -> Iterator[Path]:
+    path = make_view(None)
+    (path / "jupyt5" / "work" / "data.csv").write_text("x\n1\n2\n")
+    yield path
+    remove_folder(path)
