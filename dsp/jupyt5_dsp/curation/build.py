@@ -165,7 +165,7 @@ class _Build:
 
     def run(self) -> Built:
         survivors = self._execute()
-        files = self._choose_files(survivors) if survivors else {}
+        files: Files = self._choose_files(survivors) if survivors else {}
         numbered = {f"{self._config.name}/{at}": one for at, one in enumerate(survivors)}
         environment: Mapping[str, object] = {}
         if numbered:
