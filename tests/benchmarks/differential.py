@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what is missing, compare, print."""
     args = parse(argv)
     problem_set = choose_notebooks(load_problem_set(args.problems), args.notebooks, args.seed)
+    if args.per_notebook:
+        problem_set = keep_first(problem_set, args.per_notebook)
     repair_jsonl(args.out)
     interpreter = find_interpreter(args.python)
     execution = Execution(
@@ -67,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.kinds == "all":
             share = 1.0 if args.notebooks else SHARE
             chosen = choose_share(problem_set, runner.find_flagged(references), share, args.seed)
-            others = list_others(problem_set, chosen, seed=args.seed)
+            others = list_others(problem_set, chosen, each=args.each, seed=args.seed)
             runner.run(others)
             trials = [*references, *others]
         summary = runner.compare(trials)
@@ -91,6 +93,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="draws notebooks, mutants and attacks")
     parser.add_argument("--kinds", choices=("reference", "all"), default="all")
     parser.add_argument("--notebooks", type=int, metavar="N", help="only N drawn notebooks")
+    parser.add_argument("--per-notebook", type=int, metavar="N", help="only N problems of each")
+    parser.add_argument("--each", type=int, default=2, help="mutants, and attacks, a problem")
     parser.add_argument("--timeout-s", type=float, default=10.0)
     parser.add_argument("--context-timeout-s", type=float, default=600.0)
     return parser.parse_args(argv)
@@ -103,7 +107,19 @@ def choose_notebooks(problem_set: ProblemSet, number: int | None, seed: int) -> 
     paths = sorted({problem.notebook_path for problem in problem_set.problems})
     drawn = set(random.Random(seed).sample(paths, min(number, len(paths))))
     kept = tuple(one for one in problem_set.problems if one.notebook_path in drawn)
-    return ProblemSet(problem_set.root_path, kept, problem_set.notebooks)
+    notebooks = {path: problem_set.notebooks[path] for path in drawn}
+    return ProblemSet(problem_set.root_path, kept, notebooks)
+
+
+def keep_first(problem_set: ProblemSet, number: int) -> ProblemSet:
+    """Return the first ``number`` problems of each notebook: they need the fewest cells."""
+    counts: Counter[str] = Counter()
+    kept: list[Problem] = []
+    for problem in problem_set.problems:
+        counts[problem.notebook_path] += 1
+        if counts[problem.notebook_path] <= number:
+            kept.append(problem)
+    return ProblemSet(problem_set.root_path, tuple(kept), problem_set.notebooks)
 
 
 def choose_share(

@@ -10,9 +10,6 @@ from jupyt5_dsp.problems import Problem, ProblemSet
 
 __all__ = ["HOSTILE", "Trial", "list_others", "list_references"]
 
-NUM_MUTANTS = 2
-NUM_HOSTILE = 2
-
 # What a model that wants to pass without an answer, or by accident, might write. The reference
 # solution follows some of them: an attack on a right answer must not change the verdict either.
 HOSTILE = {
@@ -108,12 +105,15 @@ def list_references(problem_set: ProblemSet) -> list[Trial]:
     ]
 
 
-def list_others(problem_set: ProblemSet, problems: Sequence[Problem], *, seed: int) -> list[Trial]:
+def list_others(
+    problem_set: ProblemSet, problems: Sequence[Problem], *, each: int, seed: int
+) -> list[Trial]:
     """Return, for each problem: mutants, an empty cell, and attacks that take turns.
 
     Args:
         problem_set: The set.
         problems: Those to make samples for.
+        each: Number of mutants, and of attacks, for each of them.
         seed: Draws the mutants' mistakes and the order of the attacks.
     """
     names = sorted(HOSTILE)
@@ -124,11 +124,11 @@ def list_others(problem_set: ProblemSet, problems: Sequence[Problem], *, seed: i
             continue
         source = _source_of(problem_set, problem)
         own_seed = derive_seed(seed, problem.task_id)
-        for idx, mutant in enumerate(make_mutants(source, number=NUM_MUTANTS, seed=own_seed)):
+        for idx, mutant in enumerate(make_mutants(source, number=each, seed=own_seed)):
             trials.append(Trial(problem.task_id, "mutant", f"{idx} {mutant.idea}", mutant.source))
         trials.append(Trial(problem.task_id, "empty", "", ""))
-        for turn in range(NUM_HOSTILE):
-            name = names[(number * NUM_HOSTILE + turn) % len(names)]
+        for turn in range(each):
+            name = names[(number * each + turn) % len(names)]
             trials.append(Trial(problem.task_id, "hostile", name, _arm(HOSTILE[name], source)))
     return trials
 
