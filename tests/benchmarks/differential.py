@@ -64,14 +64,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     with Grader(problem_set, execution) as grader:
         runner = Runner(grader, args.out, args.workers)
         references = list_references(problem_set)
-        runner.run(references)
-        trials = references
-        if args.kinds == "all":
+        trials: list[Trial] = []
+        if args.kinds != "others":
+            runner.run(references)
+            trials += references
+        if args.kinds != "reference":
             share = 1.0 if args.notebooks else SHARE
             chosen = choose_share(problem_set, runner.find_flagged(references), share, args.seed)
             others = list_others(problem_set, chosen, each=args.each, seed=args.seed)
             runner.run(others)
-            trials = [*references, *others]
+            trials += others
         summary = runner.compare(trials)
     summary |= {
         "python": interpreter.version,
@@ -91,7 +93,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--python", type=Path, help="interpreter that executes the notebooks")
     parser.add_argument("--workers", type=int, default=1, help="notebooks at a time")
     parser.add_argument("--seed", type=int, default=0, help="draws notebooks, mutants and attacks")
-    parser.add_argument("--kinds", choices=("reference", "all"), default="all")
+    parser.add_argument("--kinds", choices=("reference", "others", "all"), default="all")
     parser.add_argument("--notebooks", type=int, metavar="N", help="only N drawn notebooks")
     parser.add_argument("--per-notebook", type=int, metavar="N", help="only N problems of each")
     parser.add_argument("--each", type=int, default=2, help="mutants, and attacks, a problem")
