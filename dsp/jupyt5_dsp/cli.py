@@ -138,13 +138,7 @@ def _make_parser() -> argparse.ArgumentParser:
         return command
 
     validate = add_command("validate", "is each problem fit to judge here?", _validate)
-    validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
-    validate.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write findings here as they come; a broken validation goes on from them",
-    )
+    _add_validate(validate)
     _add_execution(validate)
     run = add_command("run", "grade samples and report pass@k", _run)
     _add_run(run)
@@ -155,17 +149,28 @@ def _make_parser() -> argparse.ArgumentParser:
         "--problems", type=Path, metavar="DIR", help="take reference solutions from here again"
     )
     _add_compare(add_command("compare", "is run B better than run A?", _compare))
-    env = add_command(
-        "env", "write a lock file to make an environment that executes notebooks", _env
-    )
-    env.add_argument("--name", default="anaconda-2021", help="anaconda-2021 or modern")
-    env.add_argument("--out", type=Path, metavar="FILE", help="lock file (default: dsp-NAME.txt)")
+    _add_env(add_command("env", "lock file for an environment that executes notebooks", _env))
     build = add_command("build", "make a problem set out of nbgrader notebooks", _build)
     _add_build(build)
     _add_execution(build)
     build.set_defaults(extra="curate", timeout_s=600.0)
     _add_fetch(add_command("fetch", "rebuild the published DSP set from GitHub", _fetch))
     return parser
+
+
+def _add_validate(validate: argparse.ArgumentParser) -> None:
+    validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
+    validate.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write findings here as they come; a broken validation goes on from them",
+    )
+
+
+def _add_env(env: argparse.ArgumentParser) -> None:
+    env.add_argument("--name", default="anaconda-2021", help="anaconda-2021 or modern")
+    env.add_argument("--out", type=Path, metavar="FILE", help="lock file (default: dsp-NAME.txt)")
 
 
 def _add_compare(compare: argparse.ArgumentParser) -> None:

@@ -39,9 +39,12 @@ class GradedSample:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    """A sample to judge; ``own_flags`` are those that its reference earns, too."""
+
     problem: Problem
     sample: Sample
     input_key: str
+    own_flags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,7 @@ def grade_samples(
     chunks = list(_split(grader.problem_set, entries, validations, fanout.num_workers))
     for chunk, judged in fanout.run(grade_chunk, chunks):
         entry = usable[judged.key]
-        found = validations[entry.sample.task_id]
-        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, found, chunk.reason)])
+        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, chunk.reason)])
         num_done += 1
         watch(num_done, len(samples))
 
@@ -145,7 +147,10 @@ def _find_undone(
     done = {str(record.get("input_key")) for record in read_jsonl(path)}
     entries = (
         _Entry(
-            problems[sample.task_id], sample, _make_input_key(sample, validations[sample.task_id])
+            problems[sample.task_id],
+            sample,
+            _make_input_key(sample, validations[sample.task_id]),
+            validations[sample.task_id].flags,
         )
         for sample in samples
     )
@@ -200,14 +205,14 @@ def _refuse(entry: _Entry, found: Validation) -> dict[str, object]:
 
 
 def _to_record(
-    entry: _Entry, judged: Judged, problem_set: ProblemSet, found: Validation, reason: str
+    entry: _Entry, judged: Judged, problem_set: ProblemSet, reason: str
 ) -> dict[str, object]:
     verdict = judged.verdict
     flags = list(verdict.flags)
     if verdict.passed:
         flags += _find_static_flags(entry, problem_set)
     # What the reference itself is flagged for says nothing about a sample.
-    kept = [flag for flag in dict.fromkeys(flags) if flag not in found.flags]
+    kept = [flag for flag in dict.fromkeys(flags) if flag not in entry.own_flags]
     record = _render(entry, verdict)
     record |= {
         "flags": kept,

@@ -117,15 +117,14 @@ def validate_set(
         ProblemSetError: If ``log_path`` is damaged.
     """
     problems = grader.problem_set.problems
-    keys = {problem.task_id: make_key(grader, problem, environment) for problem in problems}
+    keys = {one.task_id: make_key(grader, one, environment) for one in problems}
     found = _take_known(log_path, keys) if log_path else {}
     todo: dict[str, list[Problem]] = {}
-    for problem in problems:
-        if problem.task_id not in found:
-            todo.setdefault(problem.notebook_path, []).append(problem)
+    for problem in (one for one in problems if one.task_id not in found):
+        todo.setdefault(problem.notebook_path, []).append(problem)
     watch(len(found), len(problems))
 
-    jobs = [_Job(tuple(own), {p.task_id: keys[p.task_id] for p in own}) for own in todo.values()]
+    jobs = [_Job(tuple(own), keys) for own in todo.values()]
     for _, findings in (fanout or LocalFanout(grader, num_workers)).run(_run_job, jobs):
         found.update((finding.task_id, finding) for finding in findings)
         if log_path:

@@ -78,9 +78,7 @@ def list_opened(
         Path of each notebook → files and folders, relative to its repository.
     """
     problem_set = _load(root_path, task_ids)
-    repair_jsonl(log_path)
-    known = {str(one["notebook_path"]): one["paths"] for one in read_jsonl(log_path)}
-    opened = {path: tuple(cast("list[str]", paths)) for path, paths in known.items()}
+    opened = _read_opened(log_path)
     todo: dict[str, list[Problem]] = {}
     for problem in problem_set.problems:
         if problem.notebook_path not in opened:
@@ -92,12 +90,19 @@ def list_opened(
             return grader.list_opened(todo[path], cancel=cancel)
 
         results = run_parallel(job, list(todo), num_workers=num_workers)
-        for path, paths in progress(
-            results, desc="data files looked for", total=len(todo), unit="notebook"
-        ):
+        bar = progress(results, desc="data files looked for", total=len(todo), unit="notebook")
+        for path, paths in bar:
             opened[path] = paths
             append_jsonl(log_path, [{"notebook_path": path, "paths": list(paths)}])
     return opened
+
+
+def _read_opened(log_path: Path) -> dict[str, tuple[str, ...]]:
+    repair_jsonl(log_path)
+    return {
+        str(one["notebook_path"]): tuple(cast("list[str]", one["paths"]))
+        for one in read_jsonl(log_path)
+    }
 
 
 def _load(root_path: Path, task_ids: Collection[str]) -> ProblemSet:

@@ -83,15 +83,60 @@ def watch_events(report_fd, user_ns, own_folder):
 
 def _make_hook(report_fd, user_ns, own_folder, get_frame):
     # All names are the closure's: nothing is looked up where a sample can change it.
-    refused, reported = dict(_REFUSED), dict(_REPORTED)
-    restricted, helpers = _RESTRICTED, _HELPERS
-    send, kind_of, text, data = proof.report, type, str, bytes
-    busy, seen, hidden_name = [], set(), "mem"
-    permission_error = PermissionError
+    refused, reported, restricted = dict(_REFUSED), dict(_REPORTED), _RESTRICTED
+    tell, is_own, names_memory = _make_teller(report_fd), _make_is_own_frame(user_ns), _names_memory
+    busy, permission_error = [], PermissionError
+
+    def asks_itself():
+        busy.append(1)
+        try:
+            return is_own(get_frame(2))
+        finally:
+            busy.clear()
+
+    def hook(event, arguments):
+        if busy:
+            return
+        if event in refused:
+            tell(refused[event])
+            raise permission_error(f"{event} is refused in a sample")
+        if event in reported:
+            if asks_itself():
+                tell(reported[event])
+        elif event == "os.fork" or event == "os.forkpty":
+            # Whoever asks: a twin can try an answer out before this process gives it.
+            tell("suspect: interpreter forked")
+        elif event == "open" or event == "os.symlink" or event == "os.link":
+            if names_memory(arguments[0]):
+                tell("suspect: native memory")
+                raise permission_error(f"{arguments[0]!r} is refused in a sample")
+        elif event == "object.__setattr__" or event == "object.__getattr__":
+            name = arguments[1]
+            reads_code = name == "f_code" and event == "object.__getattr__"
+            if name in restricted and not reads_code and asks_itself():
+                tell("suspect: interpreter internals")
+
+    return hook
+
+
+def _make_teller(report_fd):
+    send, told = proof.report, set()
+
+    def tell(flag):
+        if flag not in told:
+            told.add(flag)
+            send(report_fd, b"F", flag)
+
+    return tell
+
+
+def _make_is_own_frame(user_ns):
+    helpers = _HELPERS
     # An interpreter may itself be installed below /tmp.
     installed = (sys.prefix + "/", sys.base_prefix + "/")
 
     def is_own(frame):
+        """Whether the code of a frame, helpers of the standard library aside, is the sample's."""
         while frame is not None and frame.f_code.co_filename.endswith(helpers):
             frame = frame.f_back
         if frame is None:
@@ -103,47 +148,14 @@ def _make_hook(report_fd, user_ns, own_folder, get_frame):
             return filename[:8] != "<frozen "
         return filename[:5] == "/tmp/" and not filename.startswith(installed)
 
-    def tell(flag):
-        if flag not in seen:
-            seen.add(flag)
-            send(report_fd, b"F", flag)
+    return is_own
 
-    def hook(event, arguments):
-        if busy:
-            return
-        if event in refused:
-            tell(refused[event])
-            raise permission_error(f"{event} is refused in a sample")
-        if event in reported:
-            busy.append(1)
-            try:
-                own = is_own(get_frame(1))
-            finally:
-                busy.clear()
-            if own:
-                tell(reported[event])
-        elif event == "os.fork" or event == "os.forkpty":
-            # Whoever asks: a twin can try an answer out before this process gives it.
-            tell("suspect: interpreter forked")
-        elif event == "open" or event == "os.symlink" or event == "os.link":
-            path = arguments[0]
-            if kind_of(path) is data:
-                path = path.decode("latin-1")
-            if kind_of(path) is text and path.rpartition("/")[2] == hidden_name:
-                tell("suspect: native memory")
-                raise permission_error(f"{path} is refused in a sample")
-        elif event == "object.__setattr__" or event == "object.__getattr__":
-            if arguments[1] not in restricted:
-                return
-            busy.append(1)
-            try:
-                own = is_own(get_frame(1))
-            finally:
-                busy.clear()
-            if own and not (event == "object.__getattr__" and arguments[1] == "f_code"):
-                tell("suspect: interpreter internals")
 
-    return hook
+def _names_memory(path):
+    """Whether a path ends in the name under which /proc offers a process's memory."""
+    if path.__class__ is bytes:
+        path = path.decode("latin-1")
+    return path.__class__ is str and path.rpartition("/")[2] == "mem"
 
 
 class _Snapshot:

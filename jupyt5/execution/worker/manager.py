@@ -53,6 +53,15 @@ class _Pipes:
         for fd in self.reads:
             os.close(fd)
 
+    def describe(self):
+        """Return what came through, ready for JSON."""
+        return {
+            "report": base64.b64encode(bytes(self.report[:_REPORT_LIMIT_BYTES])).decode(),
+            "details": _parse_details(self.detail),
+            "output": bytes(self.output).decode("utf-8", "replace"),
+            "num_output_bytes": self.num_output_bytes,
+        }
+
     def _read(self, fd):
         try:
             data = os.read(fd, _READ_BYTES)
@@ -86,9 +95,7 @@ def run_sample(live, limits, walls, *, cold=False):
     """
     pipes = _Pipes(limits["output_bytes"])
     started_s = time.monotonic()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
+    _flush()
     init = walls.begin_sample() if walls else None
     pid = os.fork()
     if pid == 0:
@@ -106,16 +113,19 @@ def run_sample(live, limits, walls, *, cold=False):
     status, usage = _end(pid, init, reaped=watch.reaped)
     pipes.drain()
     pipes.close()
-    return {
-        "report": base64.b64encode(bytes(pipes.report[:_REPORT_LIMIT_BYTES])).decode(),
-        "details": _parse_details(pipes.detail),
-        "output": bytes(pipes.output).decode("utf-8", "replace"),
-        "num_output_bytes": pipes.num_output_bytes,
-        "ended": ended,
-        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-        "wall_s": round(time.monotonic() - started_s, 4),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 4),
-    }
+    return dict(
+        pipes.describe(),
+        ended=ended,
+        signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        wall_s=round(time.monotonic() - started_s, 4),
+        cpu_s=round(usage.ru_utime + usage.ru_stime, 4),
+    )
+
+
+def _flush():
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
 
 
 class _Watch:
