@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -33,6 +34,8 @@ TECHNIQUES = (
 )
 MARKER = "JUPYT5_HOSTILE_TEST"
 OUTSIDE = ("/etc", "/", "/usr", "/var/tmp", "/tmp")
+# A fresh process runs the context cells again, half a second or more each time.
+NUM_IN_FRESH_PROCESSES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +98,17 @@ def scan(hostile: Hostile) -> tuple[str, ...]:
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[Hostile, Found], Path]:
-    """Run every completion once, and the references after them; look at the traces."""
-    folder = tmp_path_factory.mktemp(str(request.param))
+    """Run every completion, or some of each technique, and the references; look at the traces."""
+    isolation = str(request.param)
+    folder = tmp_path_factory.mktemp(isolation)
+    (folder / "tmp").mkdir()
     before = look_outside()
     problems_before = hash_tree(PROBLEMS)
     free_before = free_memory_bytes()
-    verdicts = grade(folder, str(request.param))
+    verdicts = grade(folder, HOSTILE if isolation == "fork" else choose_few(), isolation)
     time.sleep(1)
     assert list_marked_processes() == []
+    assert list((folder / "tmp").iterdir()) == []
     assert look_outside() <= before
     assert hash_tree(PROBLEMS) == problems_before
     assert free_memory_bytes() > free_before - (1 << 30)
@@ -147,8 +153,17 @@ def test_no_secret_of_the_environment_is_seen(run: tuple[dict[Hostile, Found], P
     assert "hostile-secret-value" not in (folder / "out" / "verdicts.jsonl").read_text()
 
 
-def grade(folder: Path, isolation: str) -> dict[Hostile, Found]:
-    samples = [{"task_id": h.task_id, "completion": h.completion} for h in HOSTILE]
+def choose_few() -> list[Hostile]:
+    """Return all that do harm, and two or more of each technique by a fixed seed."""
+    shuffled = random.Random(0).sample(HOSTILE, len(HOSTILE))
+    ranks, counts = dict[Hostile, int](), Counter[str]()
+    for hostile in shuffled:
+        ranks[hostile] = -1 if hostile.kind == "H" else next_index(counts, hostile.technique)
+    return sorted(HOSTILE, key=lambda hostile: ranks[hostile])[:NUM_IN_FRESH_PROCESSES]
+
+
+def grade(folder: Path, chosen: list[Hostile], isolation: str) -> dict[Hostile, Found]:
+    samples = [{"task_id": h.task_id, "completion": h.completion} for h in chosen]
     problem_set = load_problem_set(PROBLEMS)
     # After all that was done: an honest sample of each problem still passes.
     honest = [
@@ -160,8 +175,13 @@ def grade(folder: Path, isolation: str) -> dict[Hostile, Found]:
     program = "import sys; from jupyt5_dsp.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "run", "--problems", str(PROBLEMS)]
     command += ["--samples", str(folder / "samples.jsonl"), "--out", str(folder / "out")]
-    command += ["--isolation", isolation, "--timeout-s", "2", "-k", "1"]
-    environment = os.environ | {MARKER: str(os.getpid()), "HOSTILE_SECRET": "hostile-secret-value"}
+    # Many of them only wait: more workers than processors.
+    command += ["--isolation", isolation, "--timeout-s", "2", "-k", "1", "--workers", "4"]
+    environment = os.environ | {
+        MARKER: str(os.getpid()),
+        "HOSTILE_SECRET": "hostile-secret-value",
+        "TMPDIR": str(folder / "tmp"),
+    }
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=1800, check=False
     )
@@ -170,12 +190,12 @@ def grade(folder: Path, isolation: str) -> dict[Hostile, Found]:
     assert done.returncode == 0, done.stderr[-2000:]
     found = read_verdicts(folder / "out" / "verdicts.jsonl")
     counts = Counter[str]()
-    keys = [(h.task_id, next_index(counts, h.task_id)) for h in HOSTILE]
+    keys = [(h.task_id, next_index(counts, h.task_id)) for h in chosen]
     for problem in problem_set.problems:
         last = found[problem.task_id, counts[problem.task_id]]
         assert last.verdict == "passed", (problem.task_id, last)
         assert not last.is_suspect, (problem.task_id, last)
-    return {hostile: found[key] for hostile, key in zip(HOSTILE, keys, strict=True)}
+    return {hostile: found[key] for hostile, key in zip(chosen, keys, strict=True)}
 
 
 def next_index(counts: Counter[str], task_id: str) -> int:
