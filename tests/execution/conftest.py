@@ -87,7 +87,7 @@ def make_notebook_here() -> Callable[..., Job]:
     return make_notebook
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Judged | Replied]]:
     """Run a job to its end; returns all that it yields."""
 
@@ -113,7 +113,7 @@ def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Judged
     return call
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def grade(run: Callable[..., list[Judged | Replied]]) -> Callable[..., dict[str, Judged]]:
     """Judge samples of one problem; returns what is said of each, by its key."""
     notebook_fields = {"context", "graded", "reference", "forgives_context", "forced"}

@@ -160,21 +160,25 @@ def test_r05_honest_comparisons_are_not_flagged(grade: Grade, isolation: Isolati
     assert {one.verdict.flags for one in found.values()} == {()}
 
 
-@pytest.mark.parametrize(
-    "graded",
-    [
+def test_r07_magics_in_grading_cells(run: Run, isolation: Isolation) -> None:
+    """One notebook, a problem for each: a magic must neither hide a failure nor make one."""
+    graded = [
         "%%time\nassert add(2, 3) == 5",
         "%%capture out\nassert add(2, 3) == 5",
         "%time assert add(2, 3) == 5",
         "!echo hi\nassert add(2, 3) == 5",
         "import asyncio\nawait asyncio.sleep(0)\nassert add(2, 3) == 5",
         "%matplotlib inline\nassert add(2, 3) == 5",
-    ],
-)
-def test_r07_magics_in_grading_cells(graded: str, grade: Grade, isolation: Isolation) -> None:
-    found = grade({"bad": NINE, "gold": GOLD}, graded=graded, isolation=isolation)
-    assert found["bad"].verdict.kind == "wrong"
-    assert found["gold"].verdict.kind == "passed"
+    ]
+    attempts = (Attempt(key="wrong", source=NINE), Attempt(key="passed", source=GOLD))
+    cells = [source for text in graded for source in (GOLD, text)]
+    tasks = tuple(
+        Task(name=text, cell_idx=2 * idx, grading_idxs=(2 * idx + 1,), attempts=attempts)
+        for idx, text in enumerate(graded)
+    )
+    found = run(Job(cells=tuple(enumerate(cells)), tasks=tasks), isolation=isolation)
+    kinds = {(one.task, one.key): one.verdict.kind for one in found if isinstance(one, Judged)}
+    assert kinds == {(text, kind): kind for text in graded for kind in ("wrong", "passed")}
 
 
 def test_r07_refused_escapes_in_context_cells_are_told(

@@ -214,8 +214,9 @@ def test_r11_hash_seed_is_fixed(
     assert len(kinds) == 30
     assert len(set(kinds)) == 1
     assert judge(1, "kernel") == kinds[0]
-    # The verdict does hang on the seed: with others it is another.
-    assert {judge(seed) for seed in range(2, 12)} == {"passed", "wrong"}
+    # The verdict does hang on the seed: one order in six is the right one.
+    others = (judge(seed) for seed in range(2, 60))
+    assert any(kind != kinds[0] for kind in others)
 
 
 def test_random_numbers_are_fixed_too(grade: Grade, isolation: Isolation) -> None:

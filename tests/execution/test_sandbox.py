@@ -99,7 +99,7 @@ def test_machine_without_user_namespaces_is_a_refusal(tmp_path: Path) -> None:
     """A real one: this shell may make no more of them."""
     unshare = shutil.which("unshare")
     forbid = "echo 0 > /proc/sys/user/max_user_namespaces && "
-    shell = [str(unshare), "-Ur", "sh", "-c"]
+    shell = [str(unshare), "-Ur", "/bin/sh", "-c"]
     if not unshare or subprocess.run([*shell, f"{forbid} true"], check=False).returncode:
         pytest.skip("This shell cannot forbid namespaces to its children.")
     done = subprocess.run(
