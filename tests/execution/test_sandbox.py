@@ -135,13 +135,13 @@ def test_same_verdicts_in_every_sandbox(
         isolation=isolation,
         files={"data.csv": "x"},
         context=["import os\nassert os.path.exists('data.csv')"],
-        timeout_s=3,
+        timeout_s=2,
     )
     assert {key: str(one.verdict.kind) for key, one in found.items()} == {
         key: kind for key, (_, kind) in SAMPLES.items()
     }
     flags = {key: one.verdict.flags for key, one in found.items() if one.verdict.flags}
-    assert flags == {}
+    assert flags == {"fork": ("suspect: interpreter forked",)}
 
 
 @pytest.mark.kernel
