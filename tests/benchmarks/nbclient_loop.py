@@ -13,6 +13,7 @@ from datetime import datetime
 
 import nbclient
 import nbformat
+from nbclient.exceptions import CellTimeoutError
 
 
 def main():
@@ -39,7 +40,7 @@ def run(job):
     )
     try:
         client.execute()
-    except nbclient.exceptions.CellTimeoutError:
+    except CellTimeoutError:
         return {"timed_out": True}
     wall_s = time.perf_counter() - started_s
     graded = notebook.cells[job["graded"]]
