@@ -104,8 +104,9 @@ def _grade_table(grade: Grade, isolation: Isolation) -> dict[str, Judged]:
 def test_verdict(name: str, table: dict[str, Judged]) -> None:
     found, (_, kinds) = table[name], SAMPLES[name]
     assert found.verdict.kind in kinds.split(), found.verdict
-    # A death is noticed, not waited out: the limit is 90 s, and this machine may be busy.
-    assert found.wall_s < 60
+    if found.verdict.kind == "died":
+        # A death is noticed, not waited out: the limit is 90 s, and this machine may be busy.
+        assert found.wall_s < 60
 
 
 def test_only_what_is_suspect_is_flagged(table: dict[str, Judged]) -> None:
