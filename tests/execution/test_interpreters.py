@@ -116,7 +116,7 @@ def test_smoke(path: str, grade: Grade, isolation: Isolation) -> None:
         interpreter=interpreter,
         sandbox=sandbox,
         isolation=isolation,
-        timeout_s=5,
+        timeout_s=3,
     )
     kinds = {key: str(one.verdict.kind) for key, one in found.items()}
     messages = {key: one.verdict.message for key, one in found.items()}
