@@ -3,6 +3,7 @@
 import ast
 import builtins
 import contextlib
+import inspect
 import linecache
 import os
 import re
@@ -10,7 +11,9 @@ import shlex
 import sys
 import time
 import traceback
+import types
 
+from IPython.core import interactiveshell
 from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -98,10 +101,19 @@ def make_shell():
     config.InteractiveShell.colors = "NoColor"
     config.InteractiveShell.autocall = 0
     config.InteractiveShell.banner1 = ""
+    if hasattr(interactiveshell, "removed_co_newlocals"):
+        interactiveshell.removed_co_newlocals = _drop_new_locals
     shell = Shell.instance(config=config)
     shell.prepare()
     builtins.input = _refuse_input
     return shell
+
+
+def _drop_new_locals(function):
+    """Run in the surrounding scope: what old IPython needs for ``await``, and fails at in 3.8."""
+    code = function.__code__
+    code = code.replace(co_flags=code.co_flags & ~inspect.CO_NEWLOCALS)
+    return types.FunctionType(code, function.__globals__, function.__name__)
 
 
 def run_cell(shell, source):
