@@ -21,7 +21,7 @@ from typing import cast
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
 from jupyt5_dsp.parallel import run_parallel
 
-__all__ = ["NUM_SCORED", "Answers", "Similarity", "explain_missing", "score_similarity"]
+__all__ = ["NUM_SCORED", "Answers", "Similarity", "explain_missing", "make_key", "score_similarity"]
 
 NUM_SCORED = 10
 """Hypotheses scored a problem. One costs 5 to 10 ms; the mean of 10 is good to a few points."""
@@ -71,6 +71,11 @@ def explain_missing() -> str:
     if sys.version_info >= (3, 13):
         return "The codebleu package has no wheels for Python 3.13 and later."
     return "Install it with: pip install 'jupyt5[dsp]'"
+
+
+def make_key(answers: Answers) -> str:
+    """Return the key under which a problem's score is kept: a digest of all it depends on."""
+    return _draw(answers).key
 
 
 def score_similarity(

@@ -30,9 +30,13 @@ HOSTILE = (
 
 
 def make_report(path: Path, num_problems: int, num_samples: int, *, hostile: bool = False) -> Path:
-    """Make a run up and its report in processes of their own."""
+    """Make a run up and its report in processes of their own.
+
+    CodeBLEU is made up with it: ten thousand scores take a minute or two.
+    """
     script = ROOT / "tests" / "benchmarks" / "make_run.py"
     options = ["--problems", str(num_problems), "--samples", str(num_samples)]
+    options.append("--similarity")
     subprocess.run([sys.executable, script, path, *options], check=True)
     if hostile:
         poison(path / "samples.jsonl", "completion")
