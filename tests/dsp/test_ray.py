@@ -19,11 +19,20 @@ pytestmark = [
 ]
 
 # In a process of its own: Ray leaves sockets and processes to the garbage collector.
+# A node has 30 s to start, not always enough on a busy machine, and Ray has no setting for it.
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-cluster.add_node(num_cpus=1)
+for num_left in (2, 1, 0):
+    cluster = Cluster()
+    try:
+        cluster.add_node(num_cpus=1)
+        cluster.add_node(num_cpus=1)
+        break
+    except Exception:
+        cluster.shutdown()
+        if not num_left:
+            raise
 print("address", cluster.address, flush=True)
 sys.stdin.read()
 cluster.shutdown()
@@ -45,9 +54,9 @@ def cluster() -> Iterator[str]:
     with process:
         assert process.stdout
         address = next((line.split()[1] for line in process.stdout if line[:7] == "address"), "")
+        assert address, "Ray started no cluster"
         yield address
         process.communicate("")
-    assert address
 
 
 def test_verdicts_on_two_nodes_equal_those_here(

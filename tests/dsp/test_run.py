@@ -172,6 +172,29 @@ def test_validation_file_is_reused(
     assert (tmp_path / "run" / "validation.jsonl").read_text() == out.read_text()
 
 
+# `JUPYT5_TEST_PYTHONS=path:path` names interpreters that have IPython.
+OTHERS = [text for text in os.environ.get("JUPYT5_TEST_PYTHONS", "").split(os.pathsep) if text]
+
+
+@pytest.mark.parametrize(
+    "path",
+    OTHERS or [pytest.param("", marks=pytest.mark.skip(reason="JUPYT5_TEST_PYTHONS is not set"))],
+)
+def test_another_interpreter_executes(path: str, run: Run) -> None:
+    version = subprocess.run(
+        [path, "-c", "import platform; print(platform.python_version())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    asked = f"import platform\nassert platform.python_version() == {version!r}\n"
+    completions = [("T/0", asked + RIGHT["T/0"]), ("T/0", "pass"), ("T/1", asked + RIGHT["T/1"])]
+    results = run(completions, "--python", path)
+    assert results["verdict_counts"] == {"error": 1, "passed": 2}
+    assert results["environment"]["python"] == version
+    assert results["num_valid"] == 2
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_no_process_and_can_go_on(
     sent: signal.Signals, add_set: Path, tmp_path: Path, sandbox_option: str

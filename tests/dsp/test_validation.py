@@ -151,3 +151,24 @@ def test_validation_goes_on_from_its_file(
     again = validate(problem(GRADED), problem("assert True"), argv=["--out", str(out)])
     assert again == first
     assert sorted(out.read_text().splitlines(keepends=True)) == sorted(lines)
+
+
+def test_findings_do_not_depend_on_workers(
+    write_set: WriteSet, sandbox_option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vacuous, broken = problem("assert True"), [("code", "1/0"), *problem(GRADED)]
+    chance = problem("import random\nassert add(2, 3) == 5 and random.random() < 0.5")
+    books = [problem(GRADED), vacuous, broken, chance, problem(f"print(add)\n{GRADED}")]
+    named = {f"r{idx}/nb.ipynb": cells for idx, cells in enumerate(books)}
+    problems: list[dict[str, object]] = [
+        {"task_id": f"T/{idx}", "notebook_path": path, "cell_index": _solution_idx(cells)}
+        for idx, (path, cells) in enumerate(named.items())
+    ]
+    folder = write_set(named, problems)
+    found: list[str] = []
+    for num_workers in ("1", "2", "4"):
+        command = ["validate", str(folder), "--sandbox", sandbox_option, "--json"]
+        assert main([*command, "--workers", num_workers]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+    assert len(json.loads(found[0])["problems"]) == len(books)
