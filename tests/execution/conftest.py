@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyt5.errors import ExecutionError
-from jupyt5.execution.engine import Judged, Replied, Setting, run_job
+from jupyt5.execution.engine import Found, Judged, Setting, run_job
 from jupyt5.execution.interpreters import Interpreter, find_interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits, Task
 from jupyt5.execution.sandbox import Sandbox, choose_sandbox
@@ -88,7 +88,7 @@ def make_notebook_here() -> Callable[..., Job]:
 
 
 @pytest.fixture(scope="session")
-def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Judged | Replied]]:
+def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Found]]:
     """Run a job to its end; returns all that it yields."""
 
     def call(
@@ -99,7 +99,7 @@ def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Judged
         sandbox: Sandbox = sandbox,
         interpreter: Interpreter = interpreter,
         **limits: float,
-    ) -> list[Judged | Replied]:
+    ) -> list[Found]:
         with open_view(files or {}) as view_path:
             setting = Setting(
                 interpreter=interpreter,
@@ -114,7 +114,7 @@ def run(interpreter: Interpreter, sandbox: Sandbox) -> Callable[..., list[Judged
 
 
 @pytest.fixture(scope="session")
-def grade(run: Callable[..., list[Judged | Replied]]) -> Callable[..., dict[str, Judged]]:
+def grade(run: Callable[..., list[Found]]) -> Callable[..., dict[str, Judged]]:
     """Judge samples of one problem; returns what is said of each, by its key."""
     notebook_fields = {"context", "graded", "reference", "forgives_context", "forced"}
 

@@ -224,8 +224,10 @@ def test_r14_forgiven_context_is_flagged(grade: Grade, isolation: Isolation) -> 
 def test_r14_teacher_forcing(run: Run, isolation: Isolation) -> None:
     cells = [GOLD, "assert add(2, 3) == 5", "def double(a):\n    return add(a, a)\n"]
     cells.append("assert double(4) == 8")
-    wrong = tuple(Attempt(key=f"w{idx}", source=NINE) for idx in range(50))
-    right = tuple(Attempt(key=f"r{idx}", source=cells[2]) for idx in range(50))
+    # Fresh processes share nothing that could wear out.
+    num_samples = 50 if isolation == "fork" else 5
+    wrong = tuple(Attempt(key=f"w{idx}", source=NINE) for idx in range(num_samples))
+    right = tuple(Attempt(key=f"r{idx}", source=cells[2]) for idx in range(num_samples))
     tasks = (
         Task(name="add", cell_idx=0, grading_idxs=(1,), attempts=wrong),
         Task(name="double", cell_idx=2, grading_idxs=(3,), attempts=right),

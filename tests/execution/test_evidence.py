@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -21,7 +22,7 @@ END = {"kind": "end"}
 
 def read(
     report: bytes,
-    *details: dict[str, object],
+    *details: Mapping[str, object],
     ended: str = "said",
     signal: int = 0,
     has_context: bool = False,
@@ -113,7 +114,9 @@ def test_failure_names_the_cell() -> None:
         ),
     ],
 )
-def test_ends(details: tuple[dict[str, object], ...], ended: str, signal: int, kind: str) -> None:
+def test_ends(
+    details: tuple[Mapping[str, object], ...], ended: str, signal: int, kind: str
+) -> None:
     assert kind_of(read(COMMITMENT, *details, ended=ended, signal=signal)) == kind
 
 
