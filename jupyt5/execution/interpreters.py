@@ -16,6 +16,7 @@ __all__ = ["Interpreter", "find_interpreter"]
 
 # IPython 7.0 to 7.2 cannot run a cell under Python 3.8.
 _OLDEST_PYTHON, _OLDEST_IPYTHON = (3, 8), (7, 3)
+_MAX_REASON = 120
 _PROBE_TIMEOUT_S = 120
 # Runs under old interpreters, too.
 _PROBE = """
@@ -102,6 +103,19 @@ def find_interpreter(path: Path | None = None) -> Interpreter:
     )
 
 
+def _say_why(exc: Exception) -> str:
+    """Return one short line: what is no Python may answer with the whole probe."""
+    if isinstance(exc, subprocess.TimeoutExpired):
+        return f"it did not answer in {_PROBE_TIMEOUT_S} s"
+    if isinstance(exc, OSError) and exc.strerror:
+        return exc.strerror
+    if isinstance(exc, subprocess.CalledProcessError):
+        *_, line = ["", *str(exc.stderr).strip().splitlines()]
+        shown = line if len(line) <= _MAX_REASON else f"{line[:_MAX_REASON]} …"
+        return shown or f"exit code {exc.returncode}"
+    return "it did not answer as a Python does"
+
+
 def _probe(path: Path) -> dict[str, object]:
     try:
         done = subprocess.run(
@@ -114,12 +128,8 @@ def _probe(path: Path) -> dict[str, object]:
         )
         return cast("dict[str, object]", json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as exc:
-        if isinstance(exc, subprocess.TimeoutExpired):
-            reason = [f"it did not answer in {_PROBE_TIMEOUT_S} s"]
-        else:
-            reason = str(getattr(exc, "stderr", "") or exc).strip().splitlines()[-1:]
         message = (
-            f"{path} cannot be used as the interpreter of notebooks: {''.join(reason)}. "
+            f"{path} cannot be used as the interpreter of notebooks: {_say_why(exc)}. "
             "Give the path of a python executable to --python."
         )
         raise ExecutionError(message) from exc
