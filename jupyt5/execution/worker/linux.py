@@ -194,7 +194,8 @@ _TABLES = {
             "pidfd_getfd": 438,
             "mount_setattr": 442,
         },
-        "missing": {"clone3": 435, "close_range": 436},
+        "missing": {"clone3": 435},
+        "close_range": 436,
         "clone": 56,
         "close": 3,
         "dup_onto": (33, 292),
@@ -225,7 +226,8 @@ _TABLES = {
             "pidfd_getfd": 438,
             "mount_setattr": 442,
         },
-        "missing": {"clone3": 435, "close_range": 436},
+        "missing": {"clone3": 435},
+        "close_range": 436,
         "clone": 220,
         "close": 57,
         "dup_onto": (24,),
@@ -286,6 +288,13 @@ def _iter_filter(table, report_fd):
     for number in table["missing"].values():
         yield (_JUMP_EQUAL, 0, 1, number)
         yield absent
+    # To the last possible descriptor only, as the C library asks in a child before it starts a
+    # program: without that, its fallback would try to close the report for ever.
+    yield (_JUMP_EQUAL, 0, 4, table["close_range"])
+    yield (_LD_WORD, 0, 0, _OFFSET_ARGS + 8)
+    yield (_JUMP_EQUAL, 1, 0, 0xFFFFFFFF)
+    yield absent
+    yield (_LD_WORD, 0, 0, _OFFSET_NR)
     yield (_JUMP_EQUAL, 0, 3, table["close"])
     yield (_LD_WORD, 0, 0, _OFFSET_ARGS)
     yield (_JUMP_EQUAL, 0, 1, report_fd)
