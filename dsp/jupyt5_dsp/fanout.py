@@ -6,6 +6,7 @@ neither on the place nor on the number of workers.
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -70,6 +71,8 @@ class RayFanout:
         except ModuleNotFoundError as exc:
             message = "--engine ray needs Ray. Install it with `pip install 'jupyt5[ray]'`."
             raise UsageError(message) from exc
+        # Nothing is reported to anybody, unless the user wants it.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
         # Jobs are spread over the nodes; each actor takes one processor.
         actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_RayGrader)

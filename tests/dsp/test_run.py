@@ -70,6 +70,7 @@ def test_gold_passes_everywhere(run: Run, tmp_path: Path) -> None:
         "traceback",
         "input_key",
         "isolation",
+        "isolation_reason",
         "cold_rerun",
         "wall_s",
         "cpu_s",
