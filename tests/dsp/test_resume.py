@@ -63,7 +63,9 @@ def start(write_set: Callable[..., Path], tmp_path: Path, sandbox_option: str) -
     yield begin
     for process in begun:
         process.kill()
-        process.communicate()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
 
 
 def finish(process: "subprocess.Popen[str]", code: int = 0) -> None:
@@ -90,7 +92,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def read_keys(out: Path) -> list[str]:
-    return [json.loads(line)["input_key"] for line in (out / "verdicts.jsonl").open()]
+    lines = (out / "verdicts.jsonl").read_text().splitlines()
+    return [json.loads(line)["input_key"] for line in lines]
 
 
 def find_descendants(pid: int) -> set[int]:

@@ -115,7 +115,8 @@ def test_samples_do_not_see_the_reference_or_each_other(run: Run) -> None:
     )
     results = run([("T/0", text + RIGHT["T/0"]) for text in (peek, write, write)])
     assert results["verdict_counts"] == {"passed": 3}
-    assert results["passed_with_flag"] == {}
+    # Honest or not: who opens a notebook may be after its grading cells.
+    assert results["passed_with_flag"] == {"suspect: grading cell read": 1}
 
 
 def test_solution_that_raises_but_passes_has_its_own_count(run: Run) -> None:

@@ -84,7 +84,8 @@ def watch_events(report_fd, user_ns, own_folder):
 def _make_hook(report_fd, user_ns, own_folder, get_frame):
     # All names are the closure's: nothing is looked up where a sample can change it.
     refused, reported, restricted = dict(_REFUSED), dict(_REPORTED), _RESTRICTED
-    tell, is_own, names_memory = _make_teller(report_fd), _make_is_own_frame(user_ns), _names_memory
+    tell, names_memory = _make_teller(report_fd), _names_memory
+    is_own = _make_is_own_frame(user_ns, own_folder)
     busy, permission_error = [], PermissionError
 
     def asks_itself():
@@ -130,10 +131,10 @@ def _make_teller(report_fd):
     return tell
 
 
-def _make_is_own_frame(user_ns):
+def _make_is_own_frame(user_ns, own_folder):
     helpers = _HELPERS
-    # An interpreter may itself be installed below /tmp.
-    installed = (sys.prefix + "/", sys.base_prefix + "/")
+    # An interpreter may itself be installed below /tmp, and so may this package.
+    installed = (sys.prefix + "/", sys.base_prefix + "/", own_folder + "/")
 
     def is_own(frame):
         """Whether the code of a frame, helpers of the standard library aside, is the sample's."""
