@@ -128,7 +128,7 @@ def test_gold_that_hangs_on_chance_is_unstable(
     graded = f"import os\nassert add(2, 3) == 5\nassert {seed_is_even}"
     found = validate(problem(graded))["T/0"]
     assert found["usable"] == "unstable"
-    assert "3 of 4 runs" in str(found["reason"])
+    assert "22 of 23 runs" in str(found["reason"])
 
 
 def test_wrong_answer_that_hangs_or_dies_does_not_stop_the_rest(
