@@ -288,6 +288,17 @@ def _iter_filter(table, report_fd):
     for number in table["missing"].values():
         yield (_JUMP_EQUAL, 0, 1, number)
         yield absent
+    yield from _iter_report_guards(table, report_fd, refuse, absent)
+    yield (_JUMP_EQUAL, 0, 4, table["clone"])
+    yield (_LD_WORD, 0, 0, _OFFSET_ARGS)
+    yield (_AND, 0, 0, CLONE_NEWUSER)
+    yield (_JUMP_EQUAL, 1, 0, 0)
+    yield refuse
+    yield allow
+
+
+def _iter_report_guards(table, report_fd, refuse, absent):
+    """Yield what keeps the report open; begins and ends with the call's number loaded."""
     # To the last possible descriptor only, as the C library asks in a child before it starts a
     # program: without that, its fallback would try to close the report for ever.
     yield (_JUMP_EQUAL, 0, 4, table["close_range"])
@@ -307,12 +318,6 @@ def _iter_filter(table, report_fd):
         yield (_JUMP_EQUAL, 0, 1, report_fd)
         yield refuse
         yield (_LD_WORD, 0, 0, _OFFSET_NR)
-    yield (_JUMP_EQUAL, 0, 4, table["clone"])
-    yield (_LD_WORD, 0, 0, _OFFSET_ARGS)
-    yield (_AND, 0, 0, CLONE_NEWUSER)
-    yield (_JUMP_EQUAL, 1, 0, 0)
-    yield refuse
-    yield allow
 
 
 def _prctl(option, *values):
