@@ -6,6 +6,7 @@ neither on the place nor on the number of workers.
 """
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +74,7 @@ class RayFanout:
             raise UsageError(message) from exc
         # Nothing is reported to anybody, unless the user wants it.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
+        ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
         # Jobs are spread over the nodes; each actor takes one processor.
         actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_RayGrader)
         self._actors = [
@@ -97,6 +98,7 @@ class RayFanout:
             ExecutionError: If a node is lost and nothing can be run in its place.
         """
         import ray
+        import ray.exceptions
 
         waiting, running = list(reversed(jobs)), dict[Any, tuple[J, Any]]()
         for actor in self._actors[: len(jobs)]:

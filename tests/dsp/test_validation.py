@@ -159,7 +159,9 @@ def test_findings_do_not_depend_on_workers(
     vacuous, broken = problem("assert True"), [("code", "1/0"), *problem(GRADED)]
     chance = problem("import random\nassert add(2, 3) == 5 and random.random() < 0.5")
     books = [problem(GRADED), vacuous, broken, chance, problem(f"print(add)\n{GRADED}")]
-    named = {f"r{idx}/nb.ipynb": cells for idx, cells in enumerate(books)}
+    named: dict[str, Sequence[tuple[str, str]]] = {
+        f"r{idx}/nb.ipynb": cells for idx, cells in enumerate(books)
+    }
     problems: list[dict[str, object]] = [
         {"task_id": f"T/{idx}", "notebook_path": path, "cell_index": _solution_idx(cells)}
         for idx, (path, cells) in enumerate(named.items())
