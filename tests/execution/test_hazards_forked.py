@@ -101,6 +101,13 @@ def op():
     return True
 op()"""
     ),
+    "thread about to end": Row(
+        """import threading, time
+def op():
+    threading.Thread(target=time.sleep, args=(0.05,)).start()
+    return True
+op()"""
+    ),
     "file open for reading": Row(
         """open('t.txt', 'w').write('one\\ntwo\\nthree\\n')
 stream = open('t.txt', buffering=1)

@@ -10,11 +10,13 @@ import fcntl
 import os
 import stat
 import sys
+import time
 
 __all__ = ["Baseline", "find_hazards", "reopen_files", "settle"]
 
 # jemalloc's, in pyarrow, which pandas loads: stopped and forgotten in a child (pthread_atfork).
 _CAREFUL_THREADS = frozenset(["jemalloc_bg_thd"])
+_MAX_ENDING_S = 0.25
 _ACCESS_MODES = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 
@@ -42,9 +44,9 @@ def find_hazards(baseline):
     if not _has_proc():
         return ["/proc is not there to look for threads and open files"]
     hazards = []
-    num_threads = _count_threads()
-    if num_threads > baseline.num_threads:
-        hazards.append(f"{num_threads - baseline.num_threads} background threads")
+    num_more = _count_lasting_threads(baseline.num_threads)
+    if num_more:
+        hazards.append(f"{num_more} background threads")
     num_children = _count_children()
     if num_children:
         hazards.append(f"{num_children} child processes")
@@ -132,6 +134,19 @@ def _find_loops():
     own_loop = getattr(async_helpers, "_asyncio_event_loop", None)
     if own_loop is not None:
         yield own_loop
+
+
+def _count_lasting_threads(num_before):
+    """Count the threads beyond ``num_before`` that do not end by themselves.
+
+    ``Thread.join`` returns before the system has taken the thread away.
+    """
+    deadline = time.monotonic() + _MAX_ENDING_S
+    num_more = _count_threads() - num_before
+    while num_more > 0 and time.monotonic() < deadline:
+        time.sleep(0.005)
+        num_more = _count_threads() - num_before
+    return max(num_more, 0)
 
 
 def _count_threads():
