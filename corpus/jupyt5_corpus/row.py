@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CellText", "Key", "Removal", "Row"]
+__all__ = ["CellText", "Key", "Removal", "Row", "Signals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +11,25 @@ class CellText:
 
     kind: str
     source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """Quality signals of a notebook's code and text; fractions are in [0, 1].
+
+    Attributes:
+        num_code_lines: Lines of code cells that are not blank.
+        max_line_chars: Longest line of any cell.
+        mean_line_chars: Mean length of the code lines counted above, 0.0 without any.
+        alphanumeric_fraction: Letters and digits among the characters of all cells.
+        comment_fraction: Comment lines among the code lines counted above.
+    """
+
+    num_code_lines: int
+    max_line_chars: int
+    mean_line_chars: float
+    alphanumeric_fraction: float
+    comment_fraction: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +49,8 @@ class Row:
         content_hash: See ``jupyt5_corpus.content``.
         is_substantial: Whether the content is long enough to tell notebooks apart.
         is_old_version: Whether the file comes from the history, not the newest commit.
+        num_redactions: Secrets and personal data that were replaced in the cells.
+        signals: None where the recipe asks for none.
     """
 
     repo: str
@@ -52,6 +73,8 @@ class Row:
     content_hash: str
     is_substantial: bool
     is_old_version: bool
+    num_redactions: int = 0
+    signals: Signals | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
