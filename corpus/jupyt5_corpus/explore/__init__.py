@@ -1,0 +1,1 @@
+"""The commands that look into a finished corpus or make another one from it."""
