@@ -45,7 +45,10 @@ def files_of_table(path: Path) -> Iterator[RawFile | LicenceFile]:
     """
     problem: Problem | None
     try:
-        with path.open("rb") as stream, pq.ParquetFile(stream) as table:
+        with (
+            path.open("rb") as stream,
+            pq.ParquetFile(stream, page_checksum_verification=True) as table,
+        ):
             problem = _check_columns(table.schema_arrow) or _check_ratio(table)
             if not problem:
                 yield from _files(table, readable(path.name))

@@ -32,7 +32,12 @@ NOTEBOOK_SUFFIX = ".ipynb"
 Problem = tuple[str, str]
 """Why something cannot be read: a reason code and the detail."""
 
-_LICENCE = re.compile(r"(licen[cs]e|copying|unlicen[cs]e)([.\-_].*)?", re.IGNORECASE)
+# Not code about licences, such as license.py, and not a notebook.
+_LICENCE = re.compile(
+    r"(?!.*\.(c|css|go|h|html?|ipynb|java|jsx?|json|lock|pdf|png|py|rb|rs|sh|svg|toml|tsx?|ya?ml)$)"
+    r"(licen[cs]es?|copying|unlicen[cs]e)([.\-].*)?",
+    re.IGNORECASE,
+)
 _OLD_VERSION = re.compile(r"(?P<repo>.+)@(?P<commit>[0-9a-f]{7,40})")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
