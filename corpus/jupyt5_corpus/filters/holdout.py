@@ -3,19 +3,23 @@
 A notebook goes when its repository, or the one it was forked from, is on a list (letter case
 aside); when its content hash is; or when one of its cells is, exactly. Cells with fewer than 40
 characters, white space aside, are not compared: ``plt.show()`` is nobody's secret.
-Afterwards, with all notebooks known, equal copies of the removed ones go too (``find_copies``).
+Afterwards, with all notebooks known, their equal and near copies go too, and what is left of
+repositories that consist mostly of such notebooks (``find_forks``).
 """
 
-from collections.abc import Iterable, Mapping
+import numpy as np
+from numpy.typing import NDArray
 
 from jupyt5_corpus.content import cell_sha256, is_substantial
 from jupyt5_corpus.filters import removal_of
 from jupyt5_corpus.holdout_lists import Holdouts
 from jupyt5_corpus.row import Removal, Row
 
-__all__ = ["STEP", "find_copies", "hold_out"]
+__all__ = ["STEP", "find_forks", "hold_out", "quote"]
 
 STEP = "holdout"
+_MIN_FORK_NOTEBOOKS = 2
+_MAX_QUOTED_CHARS = 300
 
 
 def hold_out(row: Row, holdouts: Holdouts) -> Row | Removal:
@@ -27,19 +31,29 @@ def hold_out(row: Row, holdouts: Holdouts) -> Row | Removal:
     return removal_of(row, step=STEP, reason=reason, detail=detail)
 
 
-def find_copies(removals: Iterable[Removal]) -> Mapping[str, str]:
-    """Return content hash → detail for what the step removed, to find equal copies elsewhere."""
-    origins: dict[str, Removal] = {}
-    for removal in removals:
-        if removal.step != STEP or removal.content_hash is None or not removal.is_substantial:
-            continue
-        known = origins.get(removal.content_hash)
-        if known is None or (removal.repo, removal.path) < (known.repo, known.path):
-            origins[removal.content_hash] = removal
-    return {
-        content_hash: f"same content as {origin.repo}/{origin.path} ({origin.detail})"
-        for content_hash, origin in origins.items()
-    }
+def find_forks(repos: NDArray[np.uint32], is_held: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Find repositories that are forks of held-out ones by their content.
+
+    A repository counts as one when more than half of its notebooks, and at least two, are held
+    out: by a list, or as equal or near copies of what is.
+
+    Args:
+        repos: Repository number of every notebook that could be read.
+        is_held: Whether the notebook is held out.
+
+    Returns:
+        Repository numbers, ascending.
+    """
+    num_notebooks = np.bincount(repos)
+    num_held = np.bincount(repos[is_held], minlength=num_notebooks.size)
+    is_fork = (num_held >= _MIN_FORK_NOTEBOOKS) & (2 * num_held > num_notebooks)
+    return np.flatnonzero(is_fork).astype(np.uint32)
+
+
+def quote(text: str) -> str:
+    """Return a text in one line, cut after 300 characters, as removals quote it."""
+    line = " ".join(text[: 4 * _MAX_QUOTED_CHARS].split())
+    return line if len(line) <= _MAX_QUOTED_CHARS else f"{line[:_MAX_QUOTED_CHARS]}…"
 
 
 def _match_repo(row: Row, holdouts: Holdouts) -> tuple[str, str] | None:
@@ -65,5 +79,6 @@ def _match_text(row: Row, holdouts: Holdouts) -> tuple[str, str] | None:
         digest = cell_sha256(cell.source)
         source = holdouts.cells.get(digest)
         if source is not None:
-            return "holdout_cell", f"{source}: cell {cell_idx} is {digest}"
+            quoted = quote(cell.source)
+            return "holdout_cell", f"{source}: cell {cell_idx} is {digest}: {quoted}"
     return None
