@@ -9,12 +9,14 @@ from jupyt5.console import progress
 from jupyt5.errors import CorpusError
 from jupyt5.files import sha256_file
 from jupyt5_corpus.content import content_hash
+from jupyt5_corpus.filters import RowStep, exact_duplicates
 from jupyt5_corpus.holdout_lists import bundled_file, load
 from jupyt5_corpus.manifest import MANIFEST_NAME, read_manifest
-from jupyt5_corpus.row import CellText
+from jupyt5_corpus.removals import read_removals
+from jupyt5_corpus.row import Removal, Row
 from jupyt5_corpus.split import side_of
-from jupyt5_corpus.stages import read_removals
-from jupyt5_corpus.tables import iter_rows
+from jupyt5_corpus.steps import HELD_OUT_BY, StepChoice, StepContext, make_steps
+from jupyt5_corpus.tables import Added, iter_corpus
 
 __all__ = ["check_corpus"]
 
@@ -67,28 +69,52 @@ def _check_strays(folder: Path, entries: Sequence[Mapping[str, object]]) -> Iter
 def _check_rows(
     folder: Path, manifest: Mapping[str, object], shards: Sequence[Mapping[str, object]]
 ) -> Iterator[str]:
-    held_out_repos = load([bundled_file()]).repos
-    seen: set[object] = set()
+    rules = _held_out_rules(manifest)
+    seen: set[bytes] = set()
     num_rows = 0
     for shard in progress(shards, desc="Checking", total=len(shards), unit="shard"):
         rows_before = num_rows
-        for row in iter_rows(folder / str(shard["file"])):
+        for row, added in iter_corpus(folder / str(shard["file"])):
             num_rows += 1
-            where = f"{shard['file']}: {row['repo']}/{row['path']}"
-            cells = cast("Sequence[CellText]", row["cells"])
-            if content_hash(cells) != row["content_hash"]:
-                yield f"{where} does not have the content of its content_hash."
-            if row["content_hash"] in seen:
+            where = f"{shard['file']}: {row.repo}/{row.path}"
+            yield from (f"{where} {problem}" for problem in _check_row(row, added, rules))
+            digest = bytes.fromhex(row.content_hash)
+            if digest in seen and _drops_duplicates(manifest):
                 yield f"{where} is there twice."
-            if row["split"] != side_of(str(row["family"])):
-                yield f"{where} is on the wrong side of the split."
-            if str(row["repo"]).lower() in held_out_repos:
-                yield f"{where} is of a held-out repository."
-            seen.add(row["content_hash"])
+            seen.add(digest)
         if num_rows - rows_before != shard["rows"]:
             yield f"{shard['file']} has {num_rows - rows_before} rows, not {shard['rows']}."
     if num_rows != manifest["notebooks_kept"]:
         yield f"The shards have {num_rows} rows, notebooks_kept is {manifest['notebooks_kept']}."
+
+
+def _check_row(row: Row, added: Added, rules: Sequence[RowStep]) -> Iterator[str]:
+    # What was redacted does not have the content it was found with.
+    if not row.num_redactions and content_hash(row.cells) != row.content_hash:
+        yield "does not have the content of its content_hash."
+    if added.split != side_of(added.family):
+        yield "is on the wrong side of the split."
+    for rule in rules:
+        result = rule(row)
+        if isinstance(result, Removal):
+            yield f"is held out ({result.reason}: {result.detail})."
+
+
+def _held_out_rules(manifest: Mapping[str, object]) -> list[RowStep]:
+    """Return the holdout steps of the corpus's recipe, with the lists that the package brings."""
+    steps = _steps_of(manifest)
+    context = StepContext(holdouts=load([bundled_file()]), opt_out=None, own_steps={})
+    choices = [StepChoice(name=name, options={}) for name in steps if name in HELD_OUT_BY]
+    return [step for _, step in make_steps(choices, context)]
+
+
+def _drops_duplicates(manifest: Mapping[str, object]) -> bool:
+    return exact_duplicates.STEP in _steps_of(manifest)
+
+
+def _steps_of(manifest: Mapping[str, object]) -> Sequence[str]:
+    recipe = cast("Mapping[str, object]", manifest["recipe"])
+    return cast("Sequence[str]", recipe["steps"])
 
 
 def _check_removals(

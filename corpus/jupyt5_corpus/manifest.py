@@ -7,67 +7,50 @@ from typing import cast
 import orjson
 
 from jupyt5.errors import CorpusError
-from jupyt5_corpus.split import side_of
 
-__all__ = [
-    "MANIFEST_NAME",
-    "identity_of",
-    "make_identity",
-    "make_manifest",
-    "read_manifest",
-    "render",
-]
+__all__ = ["MANIFEST_NAME", "add_up", "make_manifest", "read_manifest", "render"]
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "jupyt5-corpus"
-_IDENTITY_FIELDS = ("format", "inputs", "recipe", "versions")
-
-
-def make_identity(
-    inputs: Sequence[Mapping[str, object]],
-    recipe: Mapping[str, object],
-    versions: Mapping[str, str],
-) -> dict[str, object]:
-    """Return what decides the bytes of a corpus: input, recipe and versions."""
-    return {"format": _FORMAT, "inputs": list(inputs), "recipe": recipe, "versions": versions}
-
-
-def identity_of(manifest: Mapping[str, object]) -> dict[str, object]:
-    """Return the identity that a manifest records."""
-    return {field: manifest.get(field) for field in _IDENTITY_FIELDS}
 
 
 def make_manifest(
     identity: Mapping[str, object],
     results: Sequence[Mapping[str, object]],
-    families: Mapping[str, tuple[str, str]],
+    split: Mapping[str, object],
 ) -> dict[str, object]:
     """Add up the units' results.
 
     Args:
-        identity: See ``make_identity``.
+        identity: What decides the bytes of a corpus: ``inputs``, ``recipe``, ``versions``.
         results: One a unit: ``shard``, ``removed_file``, ``removed`` (step → reason → count),
             ``totals``.
-        families: Repository → family and side.
+        split: Counts of repositories and families.
     """
-    totals = _add_up([cast("Mapping[str, int]", result["totals"]) for result in results])
+    totals = add_up([cast("Mapping[str, int]", result["totals"]) for result in results])
     by_step: dict[str, dict[str, int]] = {}
     for result in results:
         removed_of_unit = cast("Mapping[str, Mapping[str, int]]", result["removed"])
         for step, reasons in removed_of_unit.items():
-            by_step[step] = _add_up([by_step.get(step, {}), reasons])
-    removed = _add_up(list(by_step.values()))
+            by_step[step] = add_up([by_step.get(step, {}), reasons])
+    removed = add_up(list(by_step.values()))
     num_kept = totals.pop("num_notebooks", 0)
+    num_validation = totals.pop("num_validation_notebooks", 0)
     num_in = num_kept + sum(removed.values())
     recipe = cast("Mapping[str, Sequence[str]]", identity["recipe"])
     return {
+        "format": _FORMAT,
         **identity,
         "notebooks_in": num_in,
         "notebooks_kept": num_kept,
         "removed": removed,
         "steps": _describe_steps(recipe["steps"], by_step, num_in),
         "totals": totals,
-        "split": _describe_split(families, totals.pop("num_validation_notebooks", 0), num_kept),
+        "split": {
+            **split,
+            "num_validation_notebooks": num_validation,
+            "num_train_notebooks": num_kept - num_validation,
+        },
         "shards": [result["shard"] for result in results],
         "removed_files": [result["removed_file"] for result in results],
     }
@@ -112,21 +95,7 @@ def _describe_steps(
     return described
 
 
-def _describe_split(
-    families: Mapping[str, tuple[str, str]], num_validation: int, num_kept: int
-) -> dict[str, int]:
-    names = {family for family, _ in families.values()}
-    sides = [side for _, side in families.values()]
-    return {
-        "num_repositories": len(families),
-        "num_families": len(names),
-        "num_validation_families": sum(side_of(name) == "validation" for name in names),
-        "num_validation_repositories": sides.count("validation"),
-        "num_validation_notebooks": num_validation,
-        "num_train_notebooks": num_kept - num_validation,
-    }
-
-
-def _add_up(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def add_up(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Add counts up by name."""
     names = sorted({name for each in counts for name in each})
     return {name: sum(each.get(name, 0) for each in counts) for name in names}

@@ -20,17 +20,14 @@ class Families:
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
-        self._first_with: dict[str, str] = {}
         self._in_corpus: set[str] = set()
 
-    def add(self, repo: str, *, content_hash: str | None, fork_of: str | None) -> None:
-        """Take in one notebook: its repository and what ties it to others."""
+    def add(self, repo: str, *, fork_of: str | None) -> None:
+        """Take in a repository of the corpus."""
         self._in_corpus.add(repo)
         self._find(repo)
         if fork_of is not None:
-            self._join(repo, fork_of)
-        if content_hash is not None:
-            self._join(repo, self._first_with.setdefault(content_hash, repo))
+            self.join(repo, fork_of)
 
     def names(self) -> Mapping[str, str]:
         """Return repository → family for every repository that was added."""
@@ -39,7 +36,8 @@ class Families:
             smallest.setdefault(self._find(repo), repo)
         return {repo: smallest[self._find(repo)] for repo in sorted(self._in_corpus)}
 
-    def _join(self, one: str, other: str) -> None:
+    def join(self, one: str, other: str) -> None:
+        """Put two repositories, and with them their families, into one family."""
         self._parents[self._find(one)] = self._find(other)
 
     def _find(self, repo: str) -> str:

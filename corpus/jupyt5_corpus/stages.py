@@ -1,160 +1,147 @@
-"""The two stages of a build that run unit by unit, in worker processes.
+"""The stages of a build, as functions that any engine can run anywhere.
 
-``read_unit`` turns an input unit into rows and removals in the work folder; ``write_unit`` turns
-them into a shard of the corpus, once all units have been read. Each leaves a marker file, last,
-after its data: a unit with a marker is done, also for a build that is started again.
+::
+
+    read (a unit) ─▶ bands (a band) ─▶ plan ─▶ finish (a unit) ─▶ close
+
+Stages meet only through files of the work folder. Each item of a stage leaves a marker file, last,
+after its data: an item with a marker is done, also for a build that is started again, by whatever
+engine and with however many tasks.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from jupyt5.files import sha256_file, write_atomic
-from jupyt5_corpus.compression import compress, open_packed
-from jupyt5_corpus.filters import RowStep, apply_steps
-from jupyt5_corpus.filters.parse import parse
-from jupyt5_corpus.metadata import Repository, read_blobs, read_repositories
-from jupyt5_corpus.row import Removal, Row
-from jupyt5_corpus.sources import Unit, iter_files
-from jupyt5_corpus.tables import RowWriter, write_selected
+from jupyt5.errors import CorpusError
+from jupyt5.files import write_atomic
+from jupyt5_corpus import minhash, near_duplicates
+from jupyt5_corpus.filters import exact_duplicates
+from jupyt5_corpus.finishing import finish_unit
+from jupyt5_corpus.keys import Joined, read_keys
+from jupyt5_corpus.layout import Layout
+from jupyt5_corpus.plan import PlanRules, contents_to_compare, make_plan
+from jupyt5_corpus.reading import read_unit
+from jupyt5_corpus.spec import load_spec, stamp_of
+from jupyt5_corpus.steps import HELD_OUT_BY, LICENCES, NEAR_DUPLICATES
 
-__all__ = ["Layout", "UnitPlan", "read_removals", "read_unit", "write_unit"]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a build in progress keeps its files; all names carry the unit's index."""
-
-    folder: Path
-
-    @property
-    def work(self) -> Path:
-        """Folder of everything that is not part of the finished corpus."""
-        return self.folder / "work"
-
-    def rows(self, unit_idx: int) -> Path:
-        """Rows of a unit that the steps over single rows kept."""
-        return self.work / f"rows-{unit_idx:05d}.parquet"
-
-    def early_removals(self, unit_idx: int) -> Path:
-        """What these steps removed."""
-        return self.work / f"removed-{unit_idx:05d}.jsonl.zst"
-
-    def marker(self, stage: str, unit_idx: int) -> Path:
-        """Marker of a finished stage, with its counts."""
-        return self.work / f"{stage}-{unit_idx:05d}.json"
-
-    def shard(self, unit_idx: int) -> Path:
-        """Finished shard."""
-        return self.folder / "data" / f"part-{unit_idx:05d}.parquet"
-
-    def removed(self, unit_idx: int) -> Path:
-        """Finished list of removals."""
-        return self.folder / "removed" / f"part-{unit_idx:05d}.jsonl.zst"
-
-    @contextmanager
-    def whole(self, path: Path) -> Generator[Path]:
-        """Yield a name in the work folder; the file gets its own when the block succeeds.
-
-        So nothing unfinished ever lies in the folders that become the corpus.
-        """
-        temporary_path = self.work / f"{path.name}.tmp"
-        yield temporary_path
-        temporary_path.replace(path)
+__all__ = ["Stage", "list_stages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitPlan:
-    """What the steps over all notebooks decided about one unit's rows, by row index."""
+class Stage:
+    """A stage: what to do for each of its items.
 
-    removals: Mapping[int, Removal]
-    clusters: Mapping[int, str]
-    families: Mapping[str, tuple[str, str]]
-
-
-def read_unit(
-    layout: Layout,
-    unit_idx: int,
-    unit: Unit,
-    *,
-    steps: Sequence[RowStep],
-    should_stop: Callable[[], bool],
-) -> None:
-    """Read, parse and filter one unit.
-
-    Raises:
-        CorpusError: If the archive or its metadata are damaged.
-        KeyboardInterrupt: If ``should_stop`` says so; nothing of the unit then counts.
+    Attributes:
+        name: Also the markers' name.
+        layout: The build's folder.
+        num_items: Units or bands; 1 for a stage over the whole corpus.
+        work: What to do for one item; what it returns goes into the marker.
     """
-    removals: list[Removal] = []
-    num_rows = 0
-    with layout.whole(layout.rows(unit_idx)) as rows_path, RowWriter(rows_path) as writer:
-        for item in apply_steps(_parsed(unit), steps):
-            if should_stop():
-                raise KeyboardInterrupt
-            if isinstance(item, Removal):
-                removals.append(item)
-            else:
-                writer.write(item)
-                num_rows += 1
-    write_atomic(layout.early_removals(unit_idx), _pack(removals))
-    counts = {"num_rows": num_rows, "num_removed": len(removals)}
-    write_atomic(layout.marker("read", unit_idx), orjson.dumps(counts))
+
+    name: str
+    layout: Layout
+    num_items: int
+    work: Callable[[Layout, int], Mapping[str, object]]
+
+    def run_item(self, item_idx: int) -> None:
+        """Do one item unless it is done, and leave its marker."""
+        if not self.is_done(item_idx):
+            result = self.work(self.layout, item_idx)
+            write_atomic(self.layout.marker(self.name, item_idx), orjson.dumps(result))
+
+    def is_done(self, item_idx: int) -> bool:
+        """Tell whether an item has its marker."""
+        return self.layout.marker(self.name, item_idx).is_file()
+
+    def missing(self) -> list[int]:
+        """Return the items without a marker."""
+        return [item_idx for item_idx in range(self.num_items) if not self.is_done(item_idx)]
+
+    def results(self) -> list[Mapping[str, object]]:
+        """Read what all items left.
+
+        Raises:
+            CorpusError: If an item is not done.
+        """
+        missing = self.missing()
+        if missing:
+            message = (
+                f"{len(missing)} of {self.num_items} items of the stage {self.name} are not done "
+                f"(the first is {missing[0]}). Run the same build command again."
+            )
+            raise CorpusError(message)
+        paths = (self.layout.marker(self.name, item_idx) for item_idx in range(self.num_items))
+        return [cast("Mapping[str, object]", orjson.loads(path.read_bytes())) for path in paths]
 
 
-def write_unit(layout: Layout, unit_idx: int, plan: UnitPlan) -> None:
-    """Write one unit's shard and its list of removals."""
-    with layout.whole(layout.shard(unit_idx)) as shard_path:
-        totals = write_selected(
-            layout.rows(unit_idx),
-            shard_path,
-            dropped=plan.removals.keys(),
-            clusters=plan.clusters,
-            families=plan.families,
-        )
-    removals = list(read_removals(layout.early_removals(unit_idx)))
-    removals += [plan.removals[row_idx] for row_idx in sorted(plan.removals)]
-    with layout.whole(layout.removed(unit_idx)) as removed_path:
-        removed_path.write_bytes(_pack(removals))
-    result = {
-        "sha256": sha256_file(layout.shard(unit_idx)),
-        "removed_sha256": sha256_file(layout.removed(unit_idx)),
-        "removed": _count_reasons(removals),
-        "totals": totals,
-    }
-    write_atomic(layout.marker("written", unit_idx), orjson.dumps(result))
+def list_stages(layout: Layout) -> dict[str, Stage]:
+    """Return the stages of a build in their order, all but ``close``."""
+    spec = load_spec(layout)
+    num_bands = minhash.NUM_BANDS if spec.recipe.has(NEAR_DUPLICATES) else 0
+    stages = [
+        Stage(name="read", layout=layout, num_items=spec.num_units, work=read_unit),
+        Stage(name="bands", layout=layout, num_items=num_bands, work=_find_pairs),
+        Stage(name="plan", layout=layout, num_items=1, work=_make_plan),
+        Stage(name="finish", layout=layout, num_items=spec.num_units, work=finish_unit),
+    ]
+    return {stage.name: stage for stage in stages}
 
 
-def read_removals(path: Path) -> Iterator[Removal]:
-    """Read a list of removals.
-
-    Raises:
-        CorpusError: If the file is damaged.
-    """
-    with open_packed(path) as stream:
-        for line in stream:
-            yield Removal(**orjson.loads(line))
-
-
-def _parsed(unit: Unit) -> Iterator[Row | Removal]:
-    repositories = read_repositories(unit.metadata_folder)
-    blobs = read_blobs(unit.metadata_folder, unit.label)
-    unknown = Repository()
-    for raw_file in iter_files(unit):
-        repository = repositories.get(raw_file.location.repo.lower(), unknown)
-        yield parse(raw_file, repository, blob_sha=blobs.get(raw_file.name))
+def _find_pairs(layout: Layout, band_idx: int) -> Mapping[str, object]:
+    """Find the similar notebooks that agree in one band; store pairs of contents."""
+    stages = list_stages(layout)
+    stages["read"].results()
+    unit_idxs = range(stages["read"].num_items)
+    chosen = _contents(layout, len(unit_idxs), stamp_of(layout))
+    keys = np.concatenate(
+        [np.load(layout.band_keys(idx), mmap_mode="r")[band_idx] for idx in unit_idxs]
+    )
+    signatures = Joined([layout.signatures(idx) for idx in unit_idxs], chosen)
+    pairs = near_duplicates.find_pairs(keys[chosen], cast("NDArray[np.uint32]", signatures))
+    with layout.whole(layout.edges(band_idx)) as path, path.open("wb") as stream:
+        np.save(stream, pairs, allow_pickle=False)
+    return {"num_pairs": len(pairs)}
 
 
-def _pack(removals: Sequence[Removal]) -> bytes:
-    return compress(b"".join(orjson.dumps(asdict(removal)) + b"\n" for removal in removals))
+@lru_cache(maxsize=1)
+def _contents(layout: Layout, num_units: int, _stamp: int) -> NDArray[np.int64]:
+    """Return one notebook of each content; once a process, whatever the number of bands."""
+    return contents_to_compare(read_keys([layout.keys(idx) for idx in range(num_units)]))
 
 
-def _count_reasons(removals: Sequence[Removal]) -> dict[str, dict[str, int]]:
-    counts: dict[str, dict[str, int]] = {}
-    for removal in removals:
-        of_step = counts.setdefault(removal.step, {})
-        of_step[removal.reason] = of_step.get(removal.reason, 0) + 1
-    return counts
+def _make_plan(layout: Layout, _: int) -> Mapping[str, object]:
+    stages = list_stages(layout)
+    for name in ("read", "bands"):
+        stages[name].results()
+    recipe = load_spec(layout).recipe
+    rules = PlanRules(
+        drop_exact=recipe.has(exact_duplicates.STEP),
+        drop_near=recipe.has(NEAR_DUPLICATES),
+        drop_held=any(map(recipe.has, HELD_OUT_BY)),
+        is_wanted=_licence_rule(recipe.options(LICENCES)) if recipe.has(LICENCES) else _any_licence,
+    )
+    num_bands = stages["bands"].num_items
+    return make_plan(layout, stages["read"].num_items, num_bands=num_bands, rules=rules)
+
+
+def _licence_rule(options: Mapping[str, object]) -> Callable[[str | None], bool]:
+    from jupyt5_corpus.filters.licences import is_permissive
+
+    policy = options["policy"]
+
+    def is_wanted(licence: str | None) -> bool:
+        if licence is None:
+            return policy != "permissive"
+        return policy == "all" or is_permissive(licence)
+
+    return is_wanted
+
+
+def _any_licence(_: str | None) -> bool:
+    return True

@@ -4,31 +4,48 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from itertools import accumulate
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jupyt5.errors import CorpusError
-from jupyt5_corpus.row import CellText, Key, Row
+from jupyt5_corpus.content import is_substantial
+from jupyt5_corpus.row import CellText, Key, Row, Signals
 
 __all__ = [
     "CORPUS_SCHEMA",
     "PYARROW_VERSION",
+    "Added",
+    "CorpusWriter",
     "RowWriter",
+    "count_rows",
+    "iter_corpus",
     "iter_keys",
     "iter_rows",
+    "iter_work_rows",
+    "open_writer",
+    "read_places",
     "write_selected",
 ]
 
 PYARROW_VERSION: str = pa.__version__
 
 _CELLS = pa.list_(pa.struct([("kind", pa.string()), ("source", pa.string())]))
+_SIGNALS = pa.struct(
+    [
+        ("num_code_lines", pa.int64()),
+        ("max_line_chars", pa.int64()),
+        ("mean_line_chars", pa.float64()),
+        ("alphanumeric_fraction", pa.float64()),
+        ("comment_fraction", pa.float64()),
+    ]
+)
 _ROW_FIELDS = [
     ("repo", pa.string()),
     ("path", pa.string()),
@@ -48,6 +65,8 @@ _ROW_FIELDS = [
     ("retrieved", pa.string()),
     ("markdown_focused", pa.bool_()),
     ("fork_of", pa.string()),
+    ("num_redactions", pa.int32()),
+    ("signals", _SIGNALS),
 ]
 _WORK_FIELDS = [("is_substantial", pa.bool_()), ("is_old_version", pa.bool_())]
 _ADDED_FIELDS = [
@@ -63,15 +82,28 @@ _ROWS_A_GROUP = 500
 _CHARS_A_GROUP = 16 << 20
 _ZSTD_LEVEL = 3
 _KEY_COLUMNS = [field.name for field in fields(Key) if field.name not in {"unit_idx", "row_idx"}]
+_ROW_COLUMNS = [field.name for field in fields(Row) if field.name not in {"cells", "signals"}]
+
+
+class Added(NamedTuple):
+    """What a row of the corpus has besides a ``Row``: what only the whole corpus can tell."""
+
+    duplicate_cluster: str | None
+    family: str
+    split: str
 
 
 class RowWriter:
-    """Writes rows to one Parquet file, a row group at a time."""
+    """Writes rows to one Parquet file of the work folder, a row group at a time."""
+
+    _schema = _WORK_SCHEMA
 
     def __init__(self, path: Path) -> None:
-        self._writer = _open_writer(path, _WORK_SCHEMA)
+        self._writer = open_writer(path, self._schema)
         self._rows: list[Row] = []
+        self._added: list[Added] = []
         self._num_chars = 0
+        self._totals: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -93,18 +125,58 @@ class RowWriter:
     def _flush(self) -> None:
         if not self._rows:
             return
-        columns = [
-            _cells_array([row.cells for row in self._rows])
-            if field.name == "cells"
-            else pa.array([getattr(row, field.name) for row in self._rows], field.type)
-            for field in _WORK_SCHEMA
-        ]
-        self._writer.write_batch(pa.record_batch(columns, schema=_WORK_SCHEMA))
-        self._rows, self._num_chars = [], 0
+        columns = [self._column(field) for field in self._schema]
+        batch = pa.record_batch(columns, schema=self._schema)
+        self._writer.write_batch(batch)
+        self._count(batch)
+        self._rows, self._added, self._num_chars = [], [], 0
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        """Look at what was written; rows of the work folder are not counted."""
+
+    def _column(self, field: pa.Field) -> pa.Array:
+        if field.name == "cells":
+            return _cells_array([row.cells for row in self._rows])
+        if field.name == "signals":
+            values = [row.signals and asdict(row.signals) for row in self._rows]
+            return pa.array(values, field.type)
+        records = self._added if field.name in Added._fields else self._rows
+        return pa.array([getattr(record, field.name) for record in records], field.type)
+
+
+class CorpusWriter(RowWriter):
+    """Writes rows to a shard of the corpus and counts them."""
+
+    _schema = CORPUS_SCHEMA
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Totals over the rows written, by name; whole once the file is closed."""
+        return self._totals
+
+    def add(self, row: Row, added: Added) -> None:
+        """Add a row with what only the whole corpus can tell."""
+        self._added.append(added)
+        self.write(row)
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        counts = count_rows(pa.Table.from_batches([batch]))
+        self._totals = _add_counts(self._totals, counts)
+
+
+def iter_work_rows(path: Path) -> Iterator[Row]:
+    """Read the rows that ``RowWriter`` wrote, a row group at a time."""
+    with pq.ParquetFile(path) as table_file:
+        for group_idx in range(table_file.num_row_groups):
+            group = table_file.read_row_group(group_idx)
+            columns = [group.column(name).to_pylist() for name in _ROW_COLUMNS]
+            cells_of_rows = _cells_of(group.column("cells"))
+            for cells, *values in zip(cells_of_rows, *columns, strict=True):
+                yield Row(cells=cells, **dict(zip(_ROW_COLUMNS, values, strict=True)))
 
 
 def iter_keys(path: Path, unit_idx: int) -> Iterator[Key]:
-    """Read the keys of a unit's rows, without their cells."""
+    """Read the rows that ``RowWriter`` wrote without their cells."""
     row_idx = 0
     with pq.ParquetFile(path) as table_file:
         for batch in table_file.iter_batches(columns=_KEY_COLUMNS):
@@ -113,56 +185,68 @@ def iter_keys(path: Path, unit_idx: int) -> Iterator[Key]:
                 row_idx += 1
 
 
+def read_places(path: Path) -> list[tuple[str, str, str | None]]:
+    """Read repository, path and commit of every row that ``RowWriter`` wrote."""
+    columns = pq.read_table(path, columns=["repo", "path", "commit"]).to_pydict()
+    return list(zip(columns["repo"], columns["path"], columns["commit"], strict=True))
+
+
 def write_selected(
     source_path: Path,
     target_path: Path,
     *,
     dropped: Collection[int],
-    clusters: Mapping[int, str],
-    families: Mapping[str, tuple[str, str]],
+    added: Sequence[Added],
+    licences: Mapping[str, tuple[str, str]],
 ) -> Mapping[str, int]:
-    """Copy a unit's rows that stay, with the columns that only the whole corpus can tell.
+    """Copy a unit's rows that stay, without making Python objects of their cells.
 
     Args:
         source_path: The unit's rows.
         target_path: The corpus shard to write.
         dropped: Indices of rows that go.
-        clusters: Row index → duplicate cluster.
-        families: Repository → family and side of the split.
+        added: The added columns of every row, dropped ones too.
+        licences: Repository → licence and its source, for rows that have none.
 
     Returns:
         Totals over the rows written, by name.
     """
     start = 0
-    totals: Counter[str] = Counter()
+    totals: dict[str, int] = {}
     with (
         pq.ParquetFile(source_path) as table_file,
-        _open_writer(target_path, CORPUS_SCHEMA) as writer,
+        open_writer(target_path, CORPUS_SCHEMA) as writer,
     ):
         for group_idx in range(table_file.num_row_groups):
             group = table_file.read_row_group(group_idx)
             kept = [idx for idx in range(group.num_rows) if start + idx not in dropped]
             if kept:
-                selected = _complete(
-                    group.take(kept), [clusters.get(start + idx) for idx in kept], families
-                )
+                selected = _license(group.take(kept), licences)
+                selected = _complete(selected, [added[start + idx] for idx in kept])
                 writer.write_table(selected)
-                totals.update(_count(selected))
+                totals = _add_counts(totals, count_rows(selected))
             start += group.num_rows
     return totals
 
 
-def _complete(
-    rows: pa.Table, clusters: list[str | None], families: Mapping[str, tuple[str, str]]
-) -> pa.Table:
+def _license(rows: pa.Table, licences: Mapping[str, tuple[str, str]]) -> pa.Table:
+    """Fill in the licences that were found in the repositories' files."""
+    if not licences:
+        return rows
+    known = rows.select(["repo", "licence", "licence_source"]).to_pydict()
+    pairs = [
+        (licence, source) if licence is not None else licences.get(repo, (None, None))
+        for repo, licence, source in zip(*known.values(), strict=True)
+    ]
+    for name, values in zip(("licence", "licence_source"), zip(*pairs, strict=True), strict=True):
+        column_idx = rows.column_names.index(name)
+        rows = rows.set_column(column_idx, name, pa.array(values, pa.string()))
+    return rows
+
+
+def _complete(rows: pa.Table, added: Sequence[Added]) -> pa.Table:
     """Add the columns that only the whole corpus can tell."""
-    repos = [families[repo] for repo in rows.column("repo").to_pylist()]
-    added = {
-        "duplicate_cluster": clusters,
-        "family": [family for family, _ in repos],
-        "split": [side for _, side in repos],
-    }
-    for name, values in added.items():
+    for name, values in zip(Added._fields, zip(*added, strict=True), strict=True):
         rows = rows.append_column(name, pa.array(values, pa.string()))
     return rows.select(CORPUS_SCHEMA.names).combine_chunks()
 
@@ -186,7 +270,28 @@ def iter_rows(path: Path) -> Iterator[Mapping[str, object]]:
         raise CorpusError(message) from exc
 
 
-def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def iter_corpus(path: Path) -> Iterator[tuple[Row, Added]]:
+    """Read a corpus shard row by row, each with what only the whole corpus can tell.
+
+    Raises:
+        CorpusError: As ``iter_rows``.
+    """
+    for values in iter_rows(path):
+        record = dict(values)
+        added = Added(*(cast("str", record.pop(name)) for name in Added._fields))
+        signals = cast("Mapping[str, Any] | None", record.pop("signals"))
+        cells = cast("tuple[CellText, ...]", record["cells"])
+        row = Row(
+            **cast("dict[str, Any]", record),
+            signals=None if signals is None else Signals(**signals),
+            is_substantial=is_substantial(cell.source for cell in cells),
+            is_old_version=False,  # no longer known, and nobody asks
+        )
+        yield row, added
+
+
+def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a file of the corpus for writing, always with the same settings."""
     return pq.ParquetWriter(path, schema, compression="zstd", compression_level=_ZSTD_LEVEL)
 
 
@@ -203,9 +308,24 @@ def _cells_array(cells_of_rows: Sequence[Sequence[CellText]]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
 
-def _count(table: pa.Table) -> dict[str, int]:
+def _cells_of(column: pa.ChunkedArray) -> Iterator[tuple[CellText, ...]]:
+    lists = column.combine_chunks()
+    structs = lists.flatten()
+    kinds, sources = structs.field("kind").to_pylist(), structs.field("source").to_pylist()
+    end = 0
+    for num_cells in pc.list_value_length(lists).to_pylist():
+        start, end = end, end + num_cells
+        yield tuple(
+            CellText(kind=kind, source=source)
+            for kind, source in zip(kinds[start:end], sources[start:end], strict=True)
+        )
+
+
+def count_rows(table: pa.Table) -> dict[str, int]:
+    """Count some rows of a corpus; the counts of parts add up to those of the whole."""
+
     def total(name: str) -> int:
-        return sum(int(value) for value in table.column(name).to_pylist())
+        return int(pc.sum(table.column(name)).as_py() or 0)
 
     sides = table.column("split").to_pylist()
     return {
@@ -215,4 +335,9 @@ def _count(table: pa.Table) -> dict[str, int]:
         "num_code_cells": total("num_code"),
         "num_markdown_cells": total("num_markdown"),
         "num_tokens_estimate": total("num_tokens_estimate"),
+        "num_redactions": total("num_redactions"),
     }
+
+
+def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + number for name, number in other.items()}

@@ -3,7 +3,7 @@
 import io
 import json
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,9 +11,11 @@ import pytest
 
 from jupyt5_corpus.build import build_corpus
 from jupyt5_corpus.compression import compress, open_packed
+from jupyt5_corpus.engines import Engine, LocalEngine
 from jupyt5_corpus.holdout_lists import HoldoutFile, bundled_file
-from jupyt5_corpus.recipe import Recipe
+from jupyt5_corpus.recipe import load_recipe
 from jupyt5_corpus.row import CellText, Key, Row
+from jupyt5_corpus.sources import units
 
 SHARED = (Path(__file__).parents[2] / ".." / "shared" / "data").resolve()
 
@@ -145,8 +147,12 @@ def shared_corpus() -> Path:
 
 
 @pytest.fixture
-def shards(tmp_path: Path, make: Make) -> Path:
-    """A folder as the shared corpus is: two shards, one fork, one old version, odd files."""
+def shards(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as the shared corpus is: two shards, one fork, one old version, odd files.
+
+    Small as they are, each is a unit of its own.
+    """
+    monkeypatch.setattr(units, "_ARCHIVE_BYTES_A_UNIT", 1)
     folder = tmp_path / "shards"
     folder.mkdir()
     lesson = make.notebook(
@@ -186,11 +192,17 @@ def build(tmp_path: Path) -> Callable[..., Mapping[str, object]]:
     """Build ``sources`` into ``out`` (default: ``tmp_path/corpus``) and return the manifest."""
 
     def run(
-        *sources: Path, out: Path | None = None, workers: int = 1, holdout: bytes = b""
+        *sources: Path,
+        out: Path | None = None,
+        workers: int = 1,
+        holdout: bytes | None = b"",
+        recipe: str | Path = "paper",
+        engine: Engine | None = None,
     ) -> Mapping[str, object]:
         extra = [HoldoutFile(name="test.jsonl", data=holdout)] if holdout else []
-        holdout_files: Sequence[HoldoutFile] = [bundled_file(), *extra]
-        recipe = Recipe(holdout_files=holdout_files)
-        return build_corpus(sources, out or tmp_path / "corpus", recipe=recipe, num_workers=workers)
+        bundled = [] if holdout is None else [bundled_file()]
+        loaded = load_recipe(str(recipe), holdout_files=[*bundled, *extra])
+        engine = engine or LocalEngine(workers=workers)
+        return build_corpus(sources, out or tmp_path / "corpus", recipe=loaded, engine=engine)
 
     return run

@@ -6,8 +6,9 @@ import pytest
 
 from jupyt5.errors import CorpusError, UsageError
 from jupyt5_corpus import build as build_module
+from jupyt5_corpus import stages as stages_module
 from jupyt5_corpus.compression import compress
-from jupyt5_corpus.stages import read_unit
+from jupyt5_corpus.reading import read_unit
 from jupyt5_corpus.tables import CORPUS_SCHEMA
 
 COLUMNS = """
@@ -119,7 +120,7 @@ def test_row_groups_stay_small(tmp_path, build, make):
     assert sizes == [500, 500, 201]
 
 
-@pytest.mark.parametrize("stop_at", ["read", "write", "rename"])
+@pytest.mark.parametrize("stop_at", ["read", "finish", "rename"])
 def test_a_stopped_build_goes_on_to_the_same_bytes(
     shards, build, corpus, tmp_path, monkeypatch, stop_at
 ):
@@ -135,9 +136,13 @@ def test_a_stopped_build_goes_on_to_the_same_bytes(
 
         return stop_the_second_time
 
-    target = {"read": "read_unit", "write": "write_unit", "rename": "_finish"}[stop_at]
+    module, target = {
+        "read": (stages_module, "read_unit"),
+        "finish": (stages_module, "finish_unit"),
+        "rename": (build_module, "close_build"),
+    }[stop_at]
     with monkeypatch.context() as patch:
-        patch.setattr(build_module, target, stopping(getattr(build_module, target)))
+        patch.setattr(module, target, stopping(getattr(module, target)))
         with pytest.raises(KeyboardInterrupt):
             build(shards)
     assert not (tmp_path / "corpus").exists()
@@ -145,11 +150,11 @@ def test_a_stopped_build_goes_on_to_the_same_bytes(
 
     read_again = []
 
-    def counting(layout, unit_idx, *args, **kwargs):
+    def counting(layout, unit_idx):
         read_again.append(unit_idx)
-        read_unit(layout, unit_idx, *args, **kwargs)
+        return read_unit(layout, unit_idx)
 
-    monkeypatch.setattr(build_module, "read_unit", counting)
+    monkeypatch.setattr(stages_module, "read_unit", counting)
     build(shards)
     assert read_again == ([1] if stop_at == "read" else [])
     assert corpus.files(tmp_path / "corpus") == corpus.files(tmp_path / "whole")
@@ -161,7 +166,7 @@ def test_a_stopped_build_of_something_else_is_left_alone(shards, build, tmp_path
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(build_module, "write_unit", stop)
+        patch.setattr(stages_module, "finish_unit", stop)
         with pytest.raises(KeyboardInterrupt):
             build(shards)
     (shards / "01.tar.zst").unlink()
@@ -199,7 +204,8 @@ def test_a_foreign_folder_or_file_is_refused_and_an_empty_folder_used(shards, bu
 def test_a_build_killed_while_it_began_starts_anew(shards, build, tmp_path):
     work = tmp_path / "corpus.partial" / "work"
     work.mkdir(parents=True)
-    (work / ".build.json.x1.tmp").write_bytes(b"{")
+    for name in (".build.json.x1.tmp", "unit-00000.pickle.tmp", "spec.pickle"):
+        (work / name).write_bytes(b"{")
     assert build(shards)["notebooks_kept"] == 4
 
 
@@ -211,17 +217,14 @@ def test_a_foreign_partial_folder_is_refused(shards, build, tmp_path):
     assert (tmp_path / "corpus.partial" / "mine.txt").read_text() == "x"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_damaged_archive_is_one_error_and_leaves_no_corpus(
-    shards, build, tmp_path, make, workers
-):
+def test_a_damaged_archive_is_a_removal_and_the_run_goes_on(shards, build, corpus, tmp_path, make):
     whole = compress(make.tar({"z/z/1.ipynb": make.notebook("x = 1")}))
     (shards / "00.tar.zst").write_bytes(whole[:-4])
-    with pytest.raises(CorpusError, match=r"00\.tar\.zst is damaged"):
-        build(shards, workers=workers)
-    assert not (tmp_path / "corpus").exists()
-    if workers == 1:
-        assert not (tmp_path / "corpus.partial").exists()
+    manifest = build(shards)
+    assert manifest["removed"]["damaged_archive"] == 1
+    assert manifest["notebooks_in"] == manifest["notebooks_kept"] + sum(
+        manifest["removed"].values()
+    )
 
 
 def test_a_malformed_holdout_list_stops_before_anything_is_written(shards, build, tmp_path):

@@ -62,7 +62,7 @@ def test_a_stray_file_is_named(finished):
         (lambda rows: rows[0]["cells"][0].update(source="edited"), "content_hash"),
         (lambda rows: rows[0].update(rows[1] | {"path": "again"}), "is there twice"),
         (lambda rows: rows[0].update(split="nowhere"), "wrong side"),
-        (lambda rows: rows[0].update(repo="cvaranese/DATA301"), "held-out repository"),
+        (lambda rows: rows[0].update(repo="cvaranese/DATA301"), "is held out (holdout_repo"),
         (lambda rows: rows.pop(), "has 1 rows, not 2"),
     ],
 )

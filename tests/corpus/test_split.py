@@ -7,8 +7,11 @@ from jupyt5_corpus.split import Families, side_of
 
 def families_of(*notebooks):
     families = Families()
+    first_with = {}
     for repo, content_hash, fork_of in notebooks:
-        families.add(repo, content_hash=content_hash, fork_of=fork_of)
+        families.add(repo, fork_of=fork_of)
+        if content_hash is not None:
+            families.join(repo, first_with.setdefault(content_hash, repo))
     return families.names()
 
 
