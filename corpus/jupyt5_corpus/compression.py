@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["DecompressionBombError", "compress", "open_packed", "open_to_pack"]
 
 _BUFFER_BYTES = 1 << 20
+# So much before a damaged place may be lost.
+_PIECE_BYTES = 128 << 10
 # The shared corpus unpacks to 8.5 times its size, text of one repeated line to some hundred times.
 _MAX_RATIO = 1_000
 _ALWAYS_ALLOWED_BYTES = 256 << 20
@@ -89,7 +91,7 @@ class _Measured(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer).cast("B")
-        data = self._stream.read(len(view))
+        data = self._stream.read(min(len(view), _PIECE_BYTES))
         self._num_left -= len(data)
         if self._num_left < 0:
             message = (

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,6 +137,7 @@ class Git:
             while stdout.read(1 << 16):
                 pass
             is_whole = process.wait() == 0
+            watch.check_size()
         finally:
             _kill(process)
             watch.ended.set()
@@ -179,17 +180,13 @@ class _Watch:
     def run(self) -> None:
         """Look at clock, disk and stop sign until the process ends; kill it for the first."""
         git, end_s = self._git, time.monotonic() + self._git.timeout_s
-        checks: Sequence[Callable[[], tuple[str, str] | None]] = (
-            lambda: ("stopped", "") if git.stop.is_set() else None,
-            lambda: (
-                ("timed_out", f"not done after {git.timeout_s:g} s")
-                if time.monotonic() > end_s
-                else None
-            ),
-            self._check_size,
-        )
         while not self.ended.wait(_POLL_S):
-            self.verdict = next(filter(None, (check() for check in checks)), None)
+            if git.stop.is_set():
+                self.verdict = ("stopped", "")
+            elif time.monotonic() > end_s:
+                self.verdict = ("timed_out", f"not done after {git.timeout_s:g} s")
+            else:
+                self.check_size()
             if self.verdict:
                 _kill(self._process)
                 return
@@ -206,13 +203,11 @@ class _Watch:
         words = "".join(char if char.isprintable() else " " for char in text).split()
         return " ".join(words) or f"git ended with exit code {exit_code}"
 
-    def _check_size(self) -> tuple[str, str] | None:
-        if self._git.watched is None:
-            return None
-        num_bytes = _size_of(self._git.watched)
-        if num_bytes <= self._git.max_watched_bytes:
-            return None
-        return "too_large", f"over {self._git.max_watched_bytes} bytes to fetch"
+    def check_size(self) -> None:
+        """Note if the watched folder has become too large."""
+        git = self._git
+        if git.watched and not self.verdict and _size_of(git.watched) > git.max_watched_bytes:
+            self.verdict = ("too_large", f"over {git.max_watched_bytes} bytes to fetch")
 
 
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":

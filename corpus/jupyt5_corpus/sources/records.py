@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from jupyt5_corpus.metadata import Repository
 
 __all__ = [
+    "LFS_PROBLEM",
     "MAX_LICENCE_BYTES",
     "MAX_NOTEBOOK_BYTES",
     "NOTEBOOK_SUFFIX",
@@ -14,6 +15,7 @@ __all__ = [
     "Problem",
     "RawFile",
     "check_size",
+    "is_lfs_pointer",
     "is_licence",
     "is_unsafe",
     "locate",
@@ -40,6 +42,7 @@ _LICENCE = re.compile(
 )
 _OLD_VERSION = re.compile(r"(?P<repo>.+)@(?P<commit>[0-9a-f]{7,40})")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LFS_PROBLEM = ("lfs_pointer", "the file is in Git LFS, this is a pointer to it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +106,8 @@ def make_file(
     repository: Repository | None = None,
 ) -> RawFile | LicenceFile:
     """Make the record of a file that was read, or of the reason why it could not be."""
-    if data is not None and data.startswith(_LFS_POINTER):
-        data, problem = None, ("lfs_pointer", "the file is in Git LFS, this is a pointer to it")
+    if data is not None and is_lfs_pointer(data):
+        data, problem = None, LFS_PROBLEM
     if data is not None and is_licence(location):
         text = data.decode("utf-8", "replace")
         return LicenceFile(repo=location.repo, name=location.path, text=text)
@@ -116,6 +119,11 @@ def make_file(
         archive=archive,
         repository=repository,
     )
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Tell whether a file only says where Git LFS keeps its content."""
+    return data.startswith(_LFS_POINTER)
 
 
 def is_licence(location: Location) -> bool:
