@@ -26,7 +26,7 @@ from jupyt5_corpus.filters.spans import KEY, PASSWORD, Span
 
 __all__ = ["WORDS", "find_credentials", "load_scanner"]
 
-WORDS = ("key", "token", "secret", "pass", "pwd", "auth", "login", "client", "contrase")
+WORDS = ("key", "token", "secret", "pass", "pwd", "client", "contrase")
 """Lower-case words of which a line must have one for ``detect-secrets`` to see it; every keyword
 of its own list holds one of them."""
 
@@ -53,6 +53,8 @@ _RANDOM = (Base64HighEntropyString(limit=4.5), HexHighEntropyString(limit=3.0))
 _TOKENS = (AWSKeyDetector(), DiscordBotTokenDetector())
 # In a notebook, `token` is more often a piece of text.
 _KEYWORD = KeywordDetector(keyword_exclude=r"tokeni[sz]|(?:pad|unk|eos|bos|oov|mask|cls|sep)_token")
+# All of its patterns want one of these. They are slow; this is not.
+_MAY_ASSIGN = re.compile(r"""[:=>]\s*['"`]|['"`]\s*[!=]=|['"`];|data\.put\(""", re.IGNORECASE)
 _PLAUSIBLE_PASSWORD = re.compile(
     r"(?=.*[A-Za-z])(?=.*[0-9!@#$%^&*+?=~])"  # a letter and something else
     r"(?![a-z_-]+[0-9]?$)"  # no name, not even with a number
@@ -123,12 +125,11 @@ def _line_starts(lowered: str) -> Iterator[int]:
 @lru_cache(maxsize=1 << 12)
 def _secrets_of_line(line: str) -> tuple[tuple[str, str], ...]:
     """Return what ``detect-secrets`` finds on a line, with the placeholder for each."""
-    # Every pattern but those of tokens wants quotes.
     found = [
         (secret, KEY) for plugin in _TOKENS for secret in plugin.analyze_string(line) if secret
     ]
-    if "'" in line or '"' in line or "`" in line:
-        found += [(secret, KEY) for secret in _random_strings(line)]
+    found += [(secret, KEY) for secret in _random_strings(line)]
+    if _MAY_ASSIGN.search(line):
         found += [
             (secret, PASSWORD if _PASSWORD_WORD.search(line[: line.find(secret)]) else KEY)
             for secret in _KEYWORD.analyze_string(line)  # pyright: ignore[reportUnknownMemberType]
