@@ -1,7 +1,7 @@
-"""Getting notebooks of public git repositories: ``jupyt5-corpus list`` and ``fetch``."""
+"""Fetching the notebooks of public git repositories, and nothing else of them.
 
-from jupyt5_corpus.fetch.client import FetchLimits
-from jupyt5_corpus.fetch.run import FetchOptions, fetch_list
-from jupyt5_corpus.fetch.targets import Target, read_targets
+``jupyt5-corpus fetch`` is a walk through these modules::
 
-__all__ = ["FetchLimits", "FetchOptions", "Target", "fetch_list", "read_targets"]
+    targets ─▶ run ─▶ hosts ─▶ client ─▶ folder
+    (a list)   (tasks, retries)  (one repository)  (shards, tables, state)
+"""

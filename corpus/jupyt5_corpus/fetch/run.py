@@ -10,8 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
-from tenacity.wait import wait_exponential_jitter
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from jupyt5.files import sha256_file
 from jupyt5_corpus.fetch.client import TEMPORARY, Fetched, FetchLimits, fetch_repository
@@ -141,7 +145,7 @@ class _Run:
             return found
         retrying = AsyncRetrying(
             stop=stop_after_attempt(1 + self._options.num_retries),
-            wait=wait_exponential_jitter(initial=_FIRST_BACKOFF_S, max=_MAX_BACKOFF_S),
+            wait=wait_random_exponential(multiplier=_FIRST_BACKOFF_S, max=_MAX_BACKOFF_S),
             retry=retry_if_exception(_may_pass),
             reraise=True,
         )

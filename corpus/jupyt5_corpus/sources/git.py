@@ -38,6 +38,8 @@ _KEPT_VARIABLES = (
 )
 # The shell limits the memory of git and what git starts; where it cannot, git runs without.
 _LIMITED = 'ulimit -v "$1" 2>/dev/null; shift; exec git "$@"'
+_NOT_FOUND = 127
+_NO_GIT = "Git repositories need git and a POSIX system with /bin/sh. Install git."
 _SETTINGS = {
     "core.bigFileThreshold": "32m",
     "core.hooksPath": "/dev/null",
@@ -144,6 +146,8 @@ class Git:
             for thread in threads:
                 thread.join()
             stdout.close()
+        if process.returncode == _NOT_FOUND:
+            raise CorpusError(_NO_GIT)
         if watch.verdict or not is_whole:
             raise GitError(*(watch.verdict or ("git_failed", watch.said(process.returncode))))
 
@@ -221,8 +225,7 @@ def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> "subproc
             start_new_session=True,
         )
     except FileNotFoundError as exc:
-        message = "Git repositories need a POSIX system with /bin/sh and git. Install git."
-        raise CorpusError(message) from exc
+        raise CorpusError(_NO_GIT) from exc
 
 
 def _feed(stream: BinaryIO, pieces: Iterable[bytes]) -> None:
