@@ -36,7 +36,7 @@ from jupyt5_corpus.shards import (
     require_manifest,
     shard_paths,
 )
-from jupyt5_corpus.stages import read_removals
+from jupyt5_corpus.removals import read_removals
 from jupyt5_corpus.tables import count_rows, open_writer
 
 __all__ = ["OptOutResult", "apply_opt_out"]

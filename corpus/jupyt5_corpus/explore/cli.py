@@ -74,7 +74,7 @@ def _fill_map(chart: argparse.ArgumentParser) -> None:
     chart.add_argument(
         "--cells",
         type=int,
-        default=20,
+        default=10,
         metavar="N",
         help="cells to read of each, drawn at random (default: %(default)s)",
     )
@@ -146,9 +146,12 @@ def _map(options: argparse.Namespace) -> int:
         num_clusters=options.clusters,
         seed=options.seed,
     )
-    summary = write_map(options.folder, options.out, settings)
+    chart = write_map(options.folder, options.out, settings)
     if options.json:
-        print(json.dumps(summary, ensure_ascii=False))
-    else:
-        print(f"{options.out}: {summary['num_notebooks']:,} notebooks")
+        print(json.dumps(chart.summarise(), ensure_ascii=False))
+        return console.EXIT_OK
+    print(f"{options.out}: {len(chart.notebooks):,} notebooks")
+    for cluster in chart.clusters:
+        size, share = len(cluster.members), 100 * cluster.markdown_fraction
+        print(f"{size:>8,}  {share:>3.0f} % Markdown  {', '.join(cluster.terms[:8])}")
     return console.EXIT_OK
