@@ -5,12 +5,15 @@ Both are optional. ``repos.jsonl`` has one repository a line (``owner``, ``repo`
 notebook a line (``path`` = ``owner/repo/path``, ``shard``, ``blob``).
 """
 
+import hashlib
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
+import numpy as np
 import orjson
 
 from jupyt5.errors import CorpusError
@@ -87,26 +90,82 @@ def repository_of(
     )
 
 
+class _Listed(Mapping[str, Repository]):
+    """``repos.jsonl``, of which only the places of its lines stay in memory: 16 bytes a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        keys, places = array("Q"), array("q")
+        with path.open("rb") as stream:
+            for place, name, _ in _repository_lines(path, stream):
+                keys.append(_key(name))
+                places.append(place)
+        order = np.argsort(np.asarray(keys, np.uint64), kind="stable")
+        self._keys = np.asarray(keys, np.uint64)[order]
+        self._places = np.asarray(places, np.int64)[order]
+        # Notebooks of one repository follow each other.
+        self._look_up = lru_cache(maxsize=256)(self._read)
+
+    def __getitem__(self, name: str) -> Repository:
+        repository = self._look_up(name)
+        if repository is None:
+            raise KeyError(name)
+        return repository
+
+    def __iter__(self) -> Iterator[str]:
+        with self._path.open("rb") as stream:
+            yield from dict.fromkeys(name for _, name, _ in _repository_lines(self._path, stream))
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+    def _read(self, name: str) -> Repository | None:
+        start, stop = (
+            int(np.searchsorted(self._keys, np.uint64(_key(name)), side=side))
+            for side in ("left", "right")
+        )
+        # Of several lines for one repository, the last counts.
+        for place in reversed(self._places[start:stop].tolist()):
+            with self._path.open("rb") as stream:
+                stream.seek(place)
+                _, found, repository = next(_repository_lines(self._path, stream))
+            if found == name:
+                return repository
+        return None
+
+
 @lru_cache(maxsize=2)
 def _read_repositories(path: Path, _modified_ns: int) -> Mapping[str, Repository]:
-    repositories: dict[str, Repository] = {}
-    with path.open("rb") as stream:
-        for line_number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
+    return _Listed(path)
+
+
+def _repository_lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, str, Repository]]:
+    """Yield the place, name and content of each line from where the stream stands."""
+    place = stream.tell()
+    for line_number, line in enumerate(stream, start=1):
+        if line.strip():
             entry = _parse_line(path, line_number, line)
             owner, name = _text(entry, "owner"), _text(entry, "repo")
             if owner is None or name is None:
                 raise _bad_line(path, line_number, "owner or repo is missing")
             licence = _text(entry, "licence")
-            repositories[f"{owner}/{name}".lower()] = Repository(
-                licence=licence,
-                licence_source=REPOS_NAME if licence else None,
-                commit=_text(entry, "commit"),
-                fork_of=_text(entry, "fork_of"),
-                retrieved=_text(entry, "retrieved"),
+            yield (
+                place,
+                f"{owner}/{name}".lower(),
+                Repository(
+                    licence=licence,
+                    licence_source=REPOS_NAME if licence else None,
+                    commit=_text(entry, "commit"),
+                    fork_of=_text(entry, "fork_of"),
+                    retrieved=_text(entry, "retrieved"),
+                ),
             )
-    return repositories
+        place += len(line)
+
+
+def _key(name: str) -> int:
+    name_bytes = name.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name_bytes, digest_size=8).digest(), "big")
 
 
 @lru_cache(maxsize=2)

@@ -1,8 +1,16 @@
+import os
+import tracemalloc
+
 import pytest
 
 from jupyt5.errors import CorpusError
 from jupyt5_corpus.compression import compress
-from jupyt5_corpus.metadata import Repository, read_blobs, read_repositories
+from jupyt5_corpus.metadata import (
+    Repository,
+    read_blobs,
+    read_repositories,
+    repository_of,
+)
 
 
 def test_both_indexes_are_optional(tmp_path):
@@ -28,6 +36,49 @@ def test_repositories_by_name_in_lower_case(tmp_path, make):
         ),
         "b/c": Repository(fork_of="Ann/Book"),
     }
+
+
+def test_the_last_line_of_a_repository_counts_and_few_bytes_are_kept(tmp_path, make):
+    count = 20_000
+    lines = make.json_lines(
+        *({"owner": f"o{n}", "repo": "r", "commit": str(n)} for n in range(count)),
+        {"owner": "O7", "repo": "R", "commit": "new"},
+    )
+    (tmp_path / "repos.jsonl").write_bytes(lines)
+    tracemalloc.start()
+    listed = read_repositories(tmp_path)
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes < 40 * count
+    assert listed["o7/r"] == Repository(commit="new")
+    assert listed["o19999/r"].commit == "19999"
+    assert "o20000/r" not in listed
+    assert len(listed) == count
+    assert read_repositories(tmp_path) is listed
+
+
+def test_a_changed_list_is_read_again(tmp_path, make):
+    path = tmp_path / "repos.jsonl"
+    path.write_bytes(make.json_lines({"owner": "a", "repo": "b", "commit": "1"}))
+    os.utime(path, ns=(1, 1))
+    assert read_repositories(tmp_path)["a/b"].commit == "1"
+    path.write_bytes(make.json_lines({"owner": "a", "repo": "b", "commit": "2"}))
+    assert read_repositories(tmp_path)["a/b"].commit == "2"
+
+
+def test_what_lists_say_goes_before_what_sources_say():
+    listed = {"a/b": Repository(licence="MIT", licence_source="repos.jsonl", retrieved="2026")}
+    found = Repository(licence="BSD", licence_source="x.parquet", commit="1")
+    assert repository_of("A/B", found, listed) == Repository(
+        licence="MIT", licence_source="repos.jsonl", commit="1", retrieved="2026"
+    )
+    assert repository_of("c/d", found, listed) == found
+    assert repository_of("a/b", None, listed) == listed["a/b"]
+    assert repository_of("c/d", None, listed) == Repository()
+    silent = {"a/b": Repository(commit="2")}
+    assert repository_of("a/b", found, silent) == Repository(
+        licence="BSD", licence_source="x.parquet", commit="2"
+    )
 
 
 def test_blobs_of_one_shard_only(tmp_path, make):
