@@ -2,8 +2,9 @@
 
 Nothing is computed anew. Shards without a listed notebook are linked (copied where the file
 system cannot link), the others are written again less its rows. What went is listed in one more
-file of ``removed/``; the manifest's counts, split and steps are brought up to date. Families keep
-their names, so no notebook changes its side of the split.
+file of ``removed/``; the manifest's counts, split and steps and the card are brought up to date.
+Families keep their names, so no notebook changes its side of the split. What had been removed as a
+duplicate of a notebook that goes now does not come back.
 """
 # pyarrow comes without types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -14,20 +15,21 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-import orjson
 import pyarrow as pa
 
 from jupyt5.console import progress
-from jupyt5.errors import UsageError
+from jupyt5.errors import CorpusError, UsageError
 from jupyt5.files import atomic_folder, require_new_folder, sha256_file
-from jupyt5_corpus.compression import compress
+from jupyt5_corpus import card
+from jupyt5_corpus.card import CARD_NAME
 from jupyt5_corpus.content import is_substantial
 from jupyt5_corpus.manifest import MANIFEST_NAME, render
 from jupyt5_corpus.opt_out import STEP, OptOut, find_reason, owner_of
+from jupyt5_corpus.removals import pack_removals, read_removals
 from jupyt5_corpus.row import Removal
 from jupyt5_corpus.shards import (
     iter_row_groups,
@@ -36,8 +38,7 @@ from jupyt5_corpus.shards import (
     require_manifest,
     shard_paths,
 )
-from jupyt5_corpus.removals import read_removals
-from jupyt5_corpus.tables import count_rows, open_writer
+from jupyt5_corpus.tables import CORPUS_SCHEMA, count_rows, open_writer
 
 __all__ = ["OptOutResult", "apply_opt_out"]
 
@@ -137,6 +138,7 @@ def apply_opt_out(
         record = {**opt_out.record(), "with_copies": with_copies, "removed": reasons.total()}
         removed_file = _write_removals(partial, manifest, written.removals)
         changed = _update(manifest, written, gone, removed_file=removed_file, record=record)
+        (partial / CARD_NAME).write_text(card.render(changed), encoding="utf-8")
         (partial / MANIFEST_NAME).write_bytes(render(changed))
     return OptOutResult(
         removed=dict(sorted(reasons.items())),
@@ -222,7 +224,7 @@ def _write_corpus(
     touched = {shards[shard_idx] for shard_idx in hits}
     beside = [path for path in sorted(folder.iterdir()) if path.is_file()]
     for path in (*shards, *removed_paths(folder, manifest), *beside):
-        if path not in touched and path.name != MANIFEST_NAME:
+        if path not in touched and path.name not in {CARD_NAME, MANIFEST_NAME}:
             _link(path, partial / path.relative_to(folder))
     for shard_idx in progress(sorted(hits), desc="Writing", total=len(hits), unit="shard"):
         name = shards[shard_idx].relative_to(folder)
@@ -247,6 +249,9 @@ def _write_shard(
     target.parent.mkdir(parents=True, exist_ok=True)
     start, num_kept = 0, 0
     with open_shard(source) as table_file, open_writer(target, table_file.schema_arrow) as writer:
+        if not set(CORPUS_SCHEMA.names).issubset(table_file.schema_arrow.names):
+            message = f"{source} is of an older version of jupyt5-corpus. Build the corpus again."
+            raise CorpusError(message)
         for group_idx in range(table_file.num_row_groups):
             group = table_file.read_row_group(group_idx)
             places = range(start, start + group.num_rows)
@@ -287,10 +292,9 @@ def _write_removals(
     name = (
         f"removed/opt-out-{len(cast('list[object]', manifest.get('opt_outs', []))):05d}.jsonl.zst"
     )
-    lines = b"".join(orjson.dumps(asdict(removal)) + b"\n" for removal in removals)
     path = partial / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(compress(lines))
+    path.write_bytes(pack_removals(removals))
     return {"file": name, "sha256": sha256_file(path)}
 
 
