@@ -84,16 +84,24 @@ def find_credentials(text: str, scanner: Scanner) -> Iterator[Span]:
 
 def _find_provider_tokens(text: str, scanner: Scanner) -> Iterator[Span]:
     data = text.encode("utf-8", "replace")
-    for finding in scanner.scan(data):
+    findings = scanner.scan(data)
+    if b"&" in data:
+        # The rules end a token at a quote or white space, but a URL's parameter ends at an &.
+        findings += scanner.scan(data.replace(b"&", b" "))
+    found: list[tuple[int, str, str]] = []
+    for finding in findings:
         secret = finding.secret
         if _is_placeholder(secret) or (not finding.visible and _IDENTIFIER.search(finding.rule_id)):
             continue
-        secret_bytes = secret.encode()
-        start = data.find(secret_bytes, finding.location["start_offset"])
-        if start >= 0:
-            start = len(data[:start].decode())
+        start_byte = data.find(secret.encode(), finding.location["start_offset"])
+        if start_byte >= 0:
             placeholder = PASSWORD if _PASSWORD_RULE.search(finding.rule_id) else KEY
-            yield Span(start, start + len(secret), placeholder)
+            found.append((start_byte, secret, placeholder))
+    num_chars = num_bytes = 0  # Of the text before the place at hand.
+    for start_byte, secret, placeholder in sorted(found):
+        num_chars += len(data[num_bytes:start_byte].decode())
+        num_bytes = start_byte
+        yield Span(num_chars, num_chars + len(secret), placeholder)
 
 
 def _find_on_lines(text: str) -> Iterator[Span]:
@@ -133,7 +141,7 @@ def _secrets_of_line(line: str) -> tuple[tuple[str, str], ...]:
         found += [
             (secret, PASSWORD if _PASSWORD_WORD.search(line[: line.find(secret)]) else KEY)
             for secret in _KEYWORD.analyze_string(line)  # pyright: ignore[reportUnknownMemberType]
-            if _PLAUSIBLE_PASSWORD.fullmatch(secret) and not heuristic.is_indirect_reference(line)
+            if _PLAUSIBLE_PASSWORD.fullmatch(secret)
         ]
     return tuple(
         dict.fromkeys(

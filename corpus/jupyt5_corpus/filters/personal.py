@@ -4,9 +4,9 @@ Candidates are looked for around their rarest character, which makes the search 
 nothing where there are none, and judged by what maintains the rules: the public suffix list (is
 this an internet domain?) and the standard library's ``ipaddress`` (is this a public address?).
 
-Left as they are: addresses reserved for documentation (``example.com`` and its kin), private and
-local networks, machines' identities (``git@``, ``noreply@``, service accounts), users in URLs, and
-numbers with four parts that are versions or sections rather than addresses.
+Left as they are: addresses for documentation (``example.com`` and its kin, ``you@...``), private
+and local networks, machines' identities (``git@``, ``noreply@``, service accounts), users in URLs,
+and numbers with four parts that are versions or sections rather than addresses.
 """
 
 import re
@@ -30,6 +30,14 @@ _RESERVED_DOMAIN = re.compile(
     r"|(?:^|\.)gserviceaccount\.com$"
 )
 _MACHINES = frozenset({"donotreply", "git", "hg", "no-reply", "noreply", "svn"})
+# Of no one in particular.
+_SAMPLES = frozenset(
+    {"example", "me", "myemail", "name", "someone", "user", "username", "you", "your_email"}
+    | {"your-email", "your.email", "youremail", "yourname"}
+)
+_SAMPLE_DOMAIN = re.compile(
+    r"(?:[a-wyz]|(?:my|your)?(?:-?company|-?domain))\.(?:com|org|net)"  # x.com exists
+)
 _ESCAPES = frozenset("nrt")
 _URL_USER = re.compile(r"(?:/|://[^\s/]*)\Z")
 _NO_END = frozenset("([=")
@@ -41,6 +49,8 @@ _IPV4_LAST = re.compile(r"[0-9]{1,3}(?![\w-]|\.[0-9A-Za-z])")
 _LARGE = 32
 """Of a public address at least two numbers are this large, or it is taken for a version or a
 section (4.5.2.52, 3.11.4.1). Of random addresses 0.7 % are smaller, and well-known resolvers."""
+
+_COMPARISONS = frozenset({"==", "~=", ">=", "<=", "!="})
 
 _IPV6_MIDDLE = re.compile(r":[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]{3,}")
 _IPV6_FIRST = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{1,4}\Z")
@@ -78,6 +88,8 @@ def _is_email(text: str, start: int, place: int, end: int) -> bool:
     local, domain = text[start:place].lower(), text[place + 1 : end].lower()
     if local in _MACHINES or _RESERVED_DOMAIN.search(domain):
         return False
+    if local in _SAMPLES or _SAMPLE_DOMAIN.fullmatch(domain):
+        return False
     parts = _suffixes()(domain)
     return bool(parts.suffix and parts.domain)
 
@@ -103,8 +115,10 @@ def _find_ipv4(text: str) -> Iterator[Span]:
 
 
 def _may_precede(text: str, start: int) -> bool:
-    """Tell whether an address may start here: after ``v``, ``-`` or ``Chrome/`` stand versions."""
+    """Tell whether an address may start here: after ``v``, ``==`` or ``Chrome/`` stand versions."""
     before = text[max(0, start - 2) : start]
+    if before in _COMPARISONS:
+        return False
     if before.endswith("/"):
         return before == "//"
     return not before or not (before[-1].isalnum() or before[-1] in "._-")

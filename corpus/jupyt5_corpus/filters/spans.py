@@ -1,7 +1,7 @@
 """Places in a text that a placeholder shall stand for, and how several of them are made one."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 __all__ = ["EMAIL", "IP_ADDRESS", "KEY", "PASSWORD", "Span", "fill_spans", "settle_spans"]
@@ -23,7 +23,7 @@ class Span(NamedTuple):
     placeholder: str
 
 
-def settle_spans(spans: Iterable[Span]) -> list[Span]:
+def settle_spans(spans: Sequence[Span]) -> list[Span]:
     """Return the spans in order without overlaps: one placeholder's are merged, others give way."""
     settled: list[Span] = []
     for placeholder in _FIRST:
