@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 
 def add_command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]
+    common: argparse.ArgumentParser,
 ) -> None:
     """Add the command to the command line's parsers."""
     build = commands.add_parser(

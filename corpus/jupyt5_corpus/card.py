@@ -1,5 +1,8 @@
 """The dataset card: ``README.md`` of a corpus, in the form that Hugging Face's hub reads."""
 
+# pyarrow comes without types.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -50,8 +53,8 @@ configs:
 
 # Jupyter notebooks, made with the recipe `{name}`
 
-{num_kept} notebooks of {num_repositories} repositories, one a row, with {num_code_cells} code cells,
-{num_markdown_cells} Markdown cells and about {num_tokens} tokens (source bytes / 3.5);
+{num_kept} notebooks of {num_repositories} repositories, one a row, with {num_code_cells} code
+cells, {num_markdown_cells} Markdown cells and about {num_tokens} tokens (source bytes / 3.5);
 {num_focused} notebooks are Markdown focused. Made by `jupyt5-corpus build` {version}.
 
 ## What was done

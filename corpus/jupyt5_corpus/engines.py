@@ -79,13 +79,8 @@ class LocalEngine:
         """See ``Engine``."""
         if not stage.missing():
             return
-        executor = _LocalExecutor(
-            pipeline=[_Share(stage)],
-            tasks=_num_tasks(stage, self.tasks),
-            workers=self.workers,
-            logging_dir=str(stage.layout.logs(stage.name)),
-            skip_completed=False,
-        )
+        num_tasks = _num_tasks(stage, self.tasks)
+        executor = _LocalExecutor(stage, tasks=num_tasks, workers=self.workers)
         executor.run()
 
 
@@ -102,6 +97,10 @@ class RayEngine:
     def run(self, stage: Stage) -> None:
         """See ``Engine``."""
         if not stage.missing():
+            return
+        if stage.num_items == 1:
+            # Not worth the start of a worker, which takes seconds.
+            LocalEngine().run(stage)
             return
         try:
             from datatrove.executor.ray import RayPipelineExecutor
@@ -132,12 +131,11 @@ class RayEngine:
             message = "--engine ray needs Ray. Install it with `pip install 'jupyt5[ray]'`."
             raise UsageError(message) from exc
         if not ray.is_initialized():
-            cluster = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
             ray.init(
+                num_cpus=None if os.environ.get("RAY_ADDRESS") else self.workers,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                **cluster,
             )
 
 
@@ -272,10 +270,14 @@ class _Close:
 class _LocalExecutor(LocalPipelineExecutor):
     """datatrove's local executor with workers that cannot be lost unnoticed."""
 
+    def __init__(self, stage: Stage, *, tasks: int, workers: int) -> None:
+        logs = str(stage.layout.logs(stage.name))
+        super().__init__([_Share(stage)], tasks, workers, logging_dir=logs, skip_completed=False)
+        self._description = stage.name.capitalize()
+
     def run(self) -> None:
         done = run_jobs(self._run_quietly, range(self.tasks), self.workers)
-        name = self.pipeline[0].stage.name
-        for _ in progress(done, desc=name, total=self.tasks, unit="task"):
+        for _ in progress(done, desc=self._description, total=self.tasks, unit="task"):
             pass
 
     def _run_quietly(self, rank: int) -> None:
@@ -294,7 +296,7 @@ class _SlurmExecutor(SlurmPipelineExecutor):
             dill.dump(self, stream, fmode=CONTENTS_FMODE)
         with self.logging_dir.open("ranks_to_run.json", "wb") as stream:
             stream.write(orjson.dumps(list(range(self.tasks))))
-        pickled = shlex.quote(self.logging_dir.resolve_paths("executor.pik"))
+        pickled = shlex.quote(str(self.logging_dir.resolve_paths("executor.pik")))
         script = self.get_launch_file_contents(
             self.get_sbatch_args(num_jobs), f"srun -l -n 1 launch_pickled_pipeline {pickled}"
         )
@@ -321,6 +323,6 @@ def _failure_of(stage: Stage) -> CorpusError:
     if path.is_file():
         return CorpusError(str(orjson.loads(path.read_bytes())["message"]))
     return CorpusError(
-        f"The stage {stage.name} ended with {len(stage.missing())} items undone: workers were lost, "
-        "perhaps for want of memory. Run the command again; what is done is not repeated."
+        f"The stage {stage.name} ended with {len(stage.missing())} items undone: workers were "
+        "lost, perhaps for want of memory. Run the command again; what is done is not repeated."
     )

@@ -126,6 +126,7 @@ class _Finisher:
                         self.removals.append(removal)
                     times.add("write shard", start_s)
                 start_s = process_time()
+        times.add("write shard", start_s)
         return writer.totals
 
     def _with_licence(self, row: Row) -> Row:

@@ -193,7 +193,7 @@ class Joined:
         self._starts = np.cumsum([0, *(len(part) for part in self._parts)])
         self._chosen = chosen
 
-    def __getitem__(self, idxs: NDArray[np.int64] | NDArray[np.uint32]) -> NDArray[np.uint32]:
+    def __getitem__(self, idxs: NDArray[np.int64] | NDArray[np.uint32], /) -> NDArray[np.uint32]:
         """Fetch some rows."""
         rows = self._chosen[idxs]
         part_idxs = np.searchsorted(self._starts, rows, side="right") - 1

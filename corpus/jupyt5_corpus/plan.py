@@ -18,6 +18,7 @@ from jupyt5_corpus.filters import exact_duplicates, holdout
 from jupyt5_corpus.keys import (
     HELD,
     KEPT,
+    Joined,
     Keys,
     RepoFacts,
     group_contents,
@@ -133,7 +134,11 @@ def make_plan(
         np.load(layout.edges(band_idx), allow_pickle=False) for band_idx in range(num_bands)
     )
     is_wanted = np.array([rules.is_wanted(pair and pair[0]) for pair in repos.licences], np.bool_)
-    decisions = _decide(keys, pairs, rules, is_wanted[keys["repo"]])
+    signatures = None
+    if rules.drop_near:
+        paths = [layout.signatures(unit_idx) for unit_idx in range(num_units)]
+        signatures = Joined(paths, contents_to_compare(keys))
+    decisions = _decide(keys, pairs, rules, is_wanted[keys["repo"]], signatures=signatures)
     _write_decisions(layout, keys, bounds, decisions)
     families = _name_families(repos, keys)
     for unit_idx, facts in enumerate(facts_of_units):
@@ -149,7 +154,12 @@ def contents_to_compare(keys: Keys) -> NDArray[np.int64]:
 
 
 def _decide(
-    keys: Keys, pairs: NDArray[np.uint32], rules: PlanRules, is_wanted: NDArray[np.bool_]
+    keys: Keys,
+    pairs: NDArray[np.uint32],
+    rules: PlanRules,
+    is_wanted: NDArray[np.bool_],
+    *,
+    signatures: Joined | None,
 ) -> _Decisions:
     decisions = _Decisions(keys)
     contents = _number_contents(keys)
@@ -163,8 +173,9 @@ def _decide(
         is_keeper = np.zeros(keys.size, np.bool_)
         is_keeper[keepers[keepers >= 0]] = True
         decisions.drop(~is_keeper, EXACT, keepers[contents])
-        if rules.drop_near:
-            chosen = _choose_among_similar(keys, keepers, pairs, ~is_wanted, ranks)
+        if signatures is not None:
+            quality = _rate(keys, keepers, ranks, ~is_wanted)
+            chosen = _choose_among_similar(keepers, pairs, quality, signatures)
             decisions.drop(chosen[contents] != keepers[contents], NEAR, chosen[contents])
     decisions.mark_clusters()
     return decisions
@@ -196,20 +207,13 @@ def _number_contents(keys: Keys) -> NDArray[np.int64]:
     return contents
 
 
-def _choose_among_similar(
-    keys: Keys,
-    keepers: NDArray[np.int64],
-    pairs: NDArray[np.uint32],
-    is_unwanted: NDArray[np.bool_],
-    ranks: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Return for each content the notebook that stays for it; -1 where nothing is left of it."""
-    is_left = keepers >= 0
-    pairs = pairs[is_left[pairs].all(axis=1)]
-    # Contents of which nothing is left have no pairs, so what stands here for them is no matter.
-    nodes = np.where(is_left, keepers, 0) if keys.size else keepers
+def _rate(
+    keys: Keys, keepers: NDArray[np.int64], ranks: NDArray[np.int64], is_unwanted: NDArray[np.bool_]
+) -> near_duplicates.Quality:
+    """Describe the notebook that is left of each content; others have no pairs and don't matter."""
+    nodes = np.maximum(keepers, 0)
     of_nodes = keys[nodes]
-    quality = near_duplicates.Quality(
+    return near_duplicates.Quality(
         is_unwanted=is_unwanted[nodes],
         is_fork=of_nodes["is_fork"],
         is_old_version=of_nodes["is_old_version"],
@@ -218,7 +222,19 @@ def _choose_among_similar(
         num_ngrams=of_nodes["num_ngrams"],
         tie_breaker=ranks[nodes].astype(np.uint64),
     )
-    chosen = near_duplicates.choose_representatives(pairs, near_duplicates.rank_by_quality(quality))
+
+
+def _choose_among_similar(
+    keepers: NDArray[np.int64],
+    pairs: NDArray[np.uint32],
+    quality: near_duplicates.Quality,
+    signatures: Joined,
+) -> NDArray[np.int64]:
+    """Return for each content the notebook that stays for it; -1 where nothing is left of it."""
+    is_left = keepers >= 0
+    pairs = near_duplicates.without(pairs, ~is_left)
+    ranks = near_duplicates.rank_by_quality(quality)
+    chosen = near_duplicates.choose_representatives(pairs, ranks, signatures)
     return np.where(is_left, keepers[chosen], -1)
 
 
@@ -274,8 +290,8 @@ def _name_families(repos: _Repos, keys: Keys) -> Mapping[str, str]:
     is_first[starts[:-1]] = True
     repo_idxs = substantial["repo"][order]
     ties = np.stack([repo_idxs[:-1], repo_idxs[1:]], axis=1)[~is_first[1:]]
-    for one, other in np.unique(ties, axis=0).tolist():
-        families.join(repos.names[one], repos.names[other])
+    for tie in np.unique(ties, axis=0):
+        families.join(repos.names[int(tie[0])], repos.names[int(tie[1])])
     return families.names()
 
 

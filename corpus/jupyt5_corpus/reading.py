@@ -60,6 +60,7 @@ def read_unit(layout: Layout, unit_idx: int) -> Mapping[str, object]:
                 writer.write(row)
                 reader.times.add("write rows", start_s)
             start_s = process_time()
+    reader.times.add("write rows", start_s)
     reader.write()
     return {
         "sha256": fingerprint,
@@ -124,7 +125,10 @@ class _Reader:
             return
         signatures = np.array(self._signatures, np.uint32).reshape(-1, minhash.NUM_PERMUTATIONS)
         _save(layout, layout.signatures(unit_idx), signatures)
-        _save(layout, layout.band_keys(unit_idx), minhash.band_keys(signatures).T)
+        bands = np.split(signatures, minhash.NUM_BANDS, axis=1)
+        _save(
+            layout, layout.band_keys(unit_idx), np.array([minhash.band_key(band) for band in bands])
+        )
 
     def _remove(self, removal: Removal, state: int) -> None:
         if self._recorder.add(removal, row_idx=len(self.removals), state=state):
@@ -155,8 +159,9 @@ class _Reader:
         return repository_of(file.location.repo, file.repository, self._repositories)
 
     def _find_blob(self, file: RawFile) -> str | None:
-        blobs = read_blobs(self._unit.metadata_folder, file.archive) if file.archive else {}
-        return blobs.get(file.name)
+        if not file.archive:
+            return None
+        return read_blobs(self._unit.metadata_folder, file.archive).get(file.name)
 
 
 def _save(layout: Layout, path: Path, array: NDArray[np.generic]) -> None:

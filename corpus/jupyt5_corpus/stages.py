@@ -103,7 +103,7 @@ def _find_pairs(layout: Layout, band_idx: int) -> Mapping[str, object]:
         [np.load(layout.band_keys(idx), mmap_mode="r")[band_idx] for idx in unit_idxs]
     )
     signatures = Joined([layout.signatures(idx) for idx in unit_idxs], chosen)
-    pairs = near_duplicates.find_pairs(keys[chosen], cast("NDArray[np.uint32]", signatures))
+    pairs = near_duplicates.find_pairs(keys[chosen], signatures)
     with layout.whole(layout.edges(band_idx)) as path, path.open("wb") as stream:
         np.save(stream, pairs, allow_pickle=False)
     return {"num_pairs": len(pairs)}

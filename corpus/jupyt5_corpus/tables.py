@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jupyt5.errors import CorpusError
@@ -313,7 +312,7 @@ def _cells_of(column: pa.ChunkedArray) -> Iterator[tuple[CellText, ...]]:
     structs = lists.flatten()
     kinds, sources = structs.field("kind").to_pylist(), structs.field("source").to_pylist()
     end = 0
-    for num_cells in pc.list_value_length(lists).to_pylist():
+    for num_cells in lists.value_lengths().to_pylist():
         start, end = end, end + num_cells
         yield tuple(
             CellText(kind=kind, source=source)
@@ -325,7 +324,7 @@ def count_rows(table: pa.Table) -> dict[str, int]:
     """Count some rows of a corpus; the counts of parts add up to those of the whole."""
 
     def total(name: str) -> int:
-        return int(pc.sum(table.column(name)).as_py() or 0)
+        return sum(int(value) for value in table.column(name).to_pylist())
 
     sides = table.column("split").to_pylist()
     return {
