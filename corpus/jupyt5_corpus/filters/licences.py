@@ -27,7 +27,16 @@ from jupyt5.errors import UsageError
 from jupyt5_corpus.filters import removal_of
 from jupyt5_corpus.row import Removal, Row
 
-__all__ = ["POLICIES", "STEP", "UNRECOGNISED", "detect", "is_permissive", "judge", "of_files"]
+__all__ = [
+    "POLICIES",
+    "STEP",
+    "UNRECOGNISED",
+    "detect",
+    "is_allowed",
+    "is_permissive",
+    "judge",
+    "of_files",
+]
 
 STEP = "licences"
 POLICIES = ("permissive", "permissive+none", "all")
@@ -107,6 +116,20 @@ def is_permissive(expression: str) -> bool:
     return tree is not None and _allows(tree)
 
 
+def is_allowed(expression: str | None, policy: str) -> bool:
+    """Tell whether a policy allows a repository's licence; None stands for no licence.
+
+    Raises:
+        UsageError: If there is no such policy.
+    """
+    if policy not in POLICIES:
+        message = f"There is no licence policy {policy!r}. Choose one of {', '.join(POLICIES)}."
+        raise UsageError(message)
+    if policy == "all":
+        return True
+    return policy == "permissive+none" if expression is None else is_permissive(expression)
+
+
 def judge(row: Row, policy: str) -> Row | Removal:
     """Remove the row if the policy does not allow its repository's licence.
 
@@ -117,18 +140,14 @@ def judge(row: Row, policy: str) -> Row | Removal:
     Raises:
         UsageError: If there is no such policy.
     """
-    if policy not in POLICIES:
-        message = f"There is no licence policy {policy!r}. Choose one of {', '.join(POLICIES)}."
-        raise UsageError(message)
-    licence = row.licence
-    if policy == "all" or (licence is None and policy == "permissive+none"):
+    if is_allowed(row.licence, policy):
         return row
-    if licence is None:
-        return removal_of(row, step=STEP, reason="licence_none", detail="no licence is known")
-    if is_permissive(licence):
-        return row
-    reason = "licence_unrecognised" if licence == UNRECOGNISED else "licence_not_permissive"
-    return removal_of(row, step=STEP, reason=reason, detail=licence)
+    reason = "licence_not_permissive"
+    if row.licence is None:
+        reason = "licence_none"
+    elif row.licence == UNRECOGNISED:
+        reason = "licence_unrecognised"
+    return removal_of(row, step=STEP, reason=reason, detail=row.licence or "no licence is known")
 
 
 def _parse(expression: str, *, must_be_known: bool) -> object | None:
