@@ -63,16 +63,18 @@ def make_index(
     """Make an index.
 
     Args:
-        parts: Of all problems, a problem's parts one after the other.
+        parts: Of all problems; those of one problem have one origin.
         notebooks: Whole notebooks of the benchmarks.
         reference: Notebooks that tell which n-grams are common.
     """
     part_list = list(parts)
     candidates = [_identifying_ngrams(split_words([part.text])) for part in part_list]
+    _add_wholes(part_list, candidates)
     ngrams = np.unique(np.concatenate([np.empty(0, np.uint64), *candidates]))
     num_origins, num_families = _count_origins(part_list, candidates, ngrams, reference)
     kept = ngrams[num_origins < MAX_ORIGINS]
     problems = list(dict.fromkeys(part.problem for part in part_list))
+    numbers = {problem: number for number, problem in enumerate(problems)}
     part_ngrams = [np.intersect1d(each, kept, assume_unique=True) for each in candidates]
     bounds, owners = _owners(part_ngrams, kept)
     fingerprints = [(each.name, fingerprint(each.cells).signature) for each in notebooks]
@@ -80,7 +82,7 @@ def make_index(
         ngrams=kept,
         bounds=bounds,
         parts=owners,
-        part_problems=np.array([problems.index(part.problem) for part in part_list], np.uint16),
+        part_problems=np.array([numbers[part.problem] for part in part_list], np.uint16),
         part_sizes=np.array([each.size for each in part_ngrams], np.uint16),
         problems=problems,
         signatures=np.array([each for _, each in fingerprints], np.uint32).reshape(
@@ -95,6 +97,17 @@ def make_index(
             "num_common_ngrams_left_out": ngrams.size - kept.size,
         },
     )
+
+
+def _add_wholes(parts: list[Part], candidates: list[NDArray[np.uint64]]) -> None:
+    """Add to the parts each problem as a whole: its parts may be too short to prove anything."""
+    by_problem: dict[str, list[NDArray[np.uint64]]] = {}
+    for part, candidate in zip(parts, candidates, strict=True):
+        by_problem.setdefault(part.problem, []).append(candidate)
+    origins = {part.problem: part.origin for part in parts}
+    for problem, of_problem in by_problem.items():
+        parts.append(Part(problem=problem, origin=origins[problem], text=""))
+        candidates.append(np.unique(np.concatenate(of_problem)))
 
 
 def _identifying_ngrams(words: Words) -> NDArray[np.uint64]:
@@ -118,8 +131,8 @@ def _count_origins(
     by_family: dict[str, list[NDArray[np.intp]]] = {}
     for notebook in reference:
         found = hash_ngrams(split_words(notebook.sources), NGRAM_SIZE, short_cells=False).hashes
-        places = np.flatnonzero(np.isin(ngrams, found))
-        by_family.setdefault(notebook.family, []).append(places)
+        places = np.minimum(np.searchsorted(ngrams, found), max(ngrams.size - 1, 0))
+        by_family.setdefault(notebook.family, []).append(places[ngrams[places] == found])
     num_origins = np.zeros(ngrams.size, np.int64)
     for places in (*by_origin.values(), *by_family.values()):
         num_origins[np.unique(np.concatenate(places))] += 1

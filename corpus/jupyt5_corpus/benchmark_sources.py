@@ -115,14 +115,12 @@ def _read_humaneval(folder: Path) -> Iterator[Part]:
     for entry in _read_lines(folder / "HumanEval.jsonl.gz"):
         name = _text(entry, "task_id")
         prompt = _text(entry, "prompt")
-        # Tutorials quote the description without the examples, or with them.
-        description, mark, examples = prompt.partition(">>>")
-        for text in (
-            description,
-            mark + examples,
-            _text(entry, "canonical_solution"),
-            _text(entry, "test"),
-        ):
+        mark = '"""' if '"""' in prompt else "'''"
+        docstring = prompt.rsplit(mark, 2)[1]
+        # Tutorials quote the prompt, the docstring alone, or that without its examples.
+        description = docstring.partition(">>>")[0]
+        others = (_text(entry, "canonical_solution"), _text(entry, "test"))
+        for text in (prompt, docstring, description, *others):
             yield Part(problem=name, origin=name, text=text)
 
 

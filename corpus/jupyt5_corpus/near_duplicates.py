@@ -47,6 +47,9 @@ _MAX_ALL_PAIRS = 128
 _MAX_LEADERS = 256
 """In a larger one, each in turn with those not yet found similar to an earlier one; so often."""
 
+_MAX_SECOND_HAND = 16
+"""Notebooks that stay with which one is compared that shares no pair with them."""
+
 _CHUNK_PAIRS = 8192
 
 
@@ -135,15 +138,18 @@ def without(pairs: Pairs, is_gone: NDArray[np.bool_]) -> Pairs:
     return pairs[~is_gone[pairs].any(axis=1)]
 
 
-def choose_representatives(pairs: Pairs, ranks: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def choose_representatives(
+    pairs: Pairs, ranks: NDArray[np.uint32], signatures: Signatures
+) -> NDArray[np.uint32]:
     """Choose which notebooks stay.
 
     In the order of their ranks, each notebook stays unless one that stays already is similar to
-    it. So no two that stay are a pair, and what goes is similar to what it went for.
+    it: one it is paired with, or one that a notebook it is paired with went for.
 
     Args:
         pairs: Of all bands together.
         ranks: One a notebook, all different, 0 for the best.
+        signatures: Of every notebook.
 
     Returns:
         For each notebook the index of the one that stays for it: its own if it stays.
@@ -157,6 +163,14 @@ def choose_representatives(pairs: Pairs, ranks: NDArray[np.uint32]) -> NDArray[n
             continue
         is_settled[node] = True
         around = neighbours[bounds[node] : bounds[node + 1]]
+        gone = around[is_settled[around]]
+        if gone.size:
+            stays = np.unique(chosen[gone])
+            stays = stays[np.argsort(ranks[stays])][:_MAX_SECOND_HAND]
+            similar = _verify(np.full(stays.size, node, np.uint32), stays, signatures)
+            if similar.size:
+                chosen[node] = similar[0, 1]
+                continue
         around = around[~is_settled[around]]
         chosen[around] = node
         is_settled[around] = True

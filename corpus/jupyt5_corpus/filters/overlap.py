@@ -6,7 +6,7 @@ common idioms do not reach: n-grams of at least four names, which no three unrel
 have in common (``benchmark_making``), and of these
 
 - 20 of one problem, or
-- 6 of one part of a problem (question, solution, tests) that are two thirds of the part, or
+- 6 that are two thirds of a problem or of a part of it (question, solution, tests), or
 - 40 of problems of one benchmark together.
 """
 
