@@ -167,7 +167,7 @@ def _make_stats(
         num_focused_tokens=tally.num_focused_tokens,
         num_redactions=tally.num_redactions,
         groups={name: _sorted(counts) for name, counts in tally.groups.items()},
-        removed=removed,
+        removed={step: dict(reasons) for step, reasons in removed.items()},
     )
 
 
