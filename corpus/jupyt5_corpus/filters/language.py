@@ -100,7 +100,8 @@ _MARKS: Mapping[str, re.Pattern[str]] = {
     language: re.compile("|".join(patterns), re.MULTILINE)
     for language, patterns in {
         "python": (
-            r"^[ \t]*(?:from [\w.]+ )?import [\w.]+(?: as \w+)?(?:,| *$| *#| \w)(?![^\n]*;$)",
+            r"^[ \t]*(?:from [\w.]+ )?import (?![A-Z]\w*\.[A-Z]|qualified )[\w.]+"
+            r"(?: as \w+)?(?:,| *$| *#| \w)(?![^\n]*;$)",
             r"^[ \t]*(?:async )?def \w+\([^\n]*\)[^\n{=]*:(?: *$| *#)",
             r"^[ \t]*(?:if|elif|for|while|with|try|except|else|class)\b[^\n{]*: *(?:#[^\n]*)?$",
             r"\bself\.\w+",
@@ -151,7 +152,8 @@ _MARKS: Mapping[str, re.Pattern[str]] = {
         ),
         "swift": (
             r"^import (?:Foundation|TensorFlow|Swift\w*|Path|Python)\b",
-            r"^[ \t]*(?:let|var) \w+(?:: *[\w<>\[\]]+)? *= *[^\n;]*$|\bfunc \w+[(<]",
+            r"^[ \t]*(?:let|var) \w+(?:: *[\w<>\[\]]+)? *= *[^\n;]*$"
+            r"|\bfunc \w+(?:<[^\n]*>)?\([^\n]*: ",
         ),
         "go": (r"^[ \t]*func \w*\(?[^\n]*\{ *$", r":= ", r"\bfmt\.\w+\("),
         "rust": (r"\bfn \w+[(<]|\blet mut \w+|\bprintln!\(", r"^:dep \w+"),
