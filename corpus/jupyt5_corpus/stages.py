@@ -11,7 +11,7 @@ engine and with however many tasks.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -131,16 +131,9 @@ def _make_plan(layout: Layout, _: int) -> Mapping[str, object]:
 
 
 def _licence_rule(options: Mapping[str, object]) -> Callable[[str | None], bool]:
-    from jupyt5_corpus.filters.licences import is_permissive
+    from jupyt5_corpus.filters.licences import is_allowed
 
-    policy = options["policy"]
-
-    def is_wanted(licence: str | None) -> bool:
-        if licence is None:
-            return policy != "permissive"
-        return policy == "all" or is_permissive(licence)
-
-    return is_wanted
+    return partial(is_allowed, policy=str(options["policy"]))
 
 
 def _any_licence(_: str | None) -> bool:

@@ -9,22 +9,23 @@ import pytest
 
 from jupyt5_corpus.cli import main
 
+PAPER = ["--recipe", "paper"]
 COMMAND = [sys.executable, "-m", "jupyt5_corpus.cli"]
 
 
 def test_build_prints_a_summary_and_json_on_stdout_only(shards, tmp_path, capsys):
     out = tmp_path / "corpus"
-    assert main(["build", str(shards), "--out", str(out), "--workers", "1"]) == 0
+    assert main(["build", str(shards), "--out", str(out), "--workers", "1", *PAPER]) == 0
     summary = capsys.readouterr().out
     assert "7  notebooks in" in summary
     assert "2  removed: exact_duplicate" in summary
-    assert main(["build", str(shards), "--out", str(out), "--json"]) == 0
+    assert main(["build", str(shards), "--out", str(out), "--json", *PAPER]) == 0
     assert json.loads(capsys.readouterr().out)["notebooks_kept"] == 4
 
 
 def test_check_says_yes_or_no_by_its_exit_code(shards, tmp_path, capsys):
     out = tmp_path / "corpus"
-    main(["build", str(shards), "--out", str(out), "--workers", "1"])
+    main(["build", str(shards), "--out", str(out), "--workers", "1", *PAPER])
     assert main(["check", str(out)]) == 0
     (out / "data" / "part-00000.parquet").unlink()
     capsys.readouterr()
@@ -43,18 +44,21 @@ def test_make_holdout_writes_a_list_that_build_takes(shards, tmp_path, capsys):
     assert main(["make-holdout", str(manifest), *options]) == 0
     assert "3 entries" in capsys.readouterr().out
     arguments = ["build", str(shards), "--out", str(out), "--holdout", str(list_path), "--json"]
-    assert main([*arguments, "--workers", "1"]) == 0
+    assert main([*arguments, "--workers", "1", *PAPER]) == 0
     assert json.loads(capsys.readouterr().out)["removed"]["holdout_repo"] == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (["build", "none", "--out", "x"], 2, "none does not exist"),
-        (["build", "empty", "--out", "x"], 1, "holds no notebooks"),
-        (["build", "shards", "--out", "full"], 2, "holds no corpus"),
+        (["build", "none", "--out", "x", *PAPER], 2, "none does not exist"),
+        (["build", "empty", "--out", "x", *PAPER], 1, "holds no"),
+        (["build", "shards", "--out", "full", *PAPER], 2, "holds no corpus"),
         (["build", "shards", "--out", "x", "--holdout", "none"], 2, "cannot be read"),
-        (["build", "shards", "--out", "full/file/x"], 1, "Not a directory"),
+        (["build", "shards", "--out", "x", "--opt-out", "none"], 2, "cannot be read"),
+        (["build", "shards", "--out", "x", "--recipe", "best"], 2, "no recipe 'best'"),
+        (["build", "shards", "--out", "x", "--engine", "slurm"], 2, "--sbatch partition=VALUE"),
+        (["build", "shards", "--out", "full/file/x", *PAPER], 1, "Not a directory"),
         (["check", "empty"], 1, "holds no corpus"),
         (["make-holdout", "none", "--out", "x"], 1, "No such file"),
     ],
@@ -74,7 +78,14 @@ def test_bad_input_is_one_message_and_nothing_written(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["build"], ["build", "x", "--out", "y", "--workers", "0"]]
+    "arguments",
+    [
+        [],
+        ["build"],
+        ["build", "x", "--out", "y", "--workers", "0"],
+        ["build", "x", "--out", "y", "--tasks", "0"],
+        ["build", "x", "--out", "y", "--sbatch", "partition"],
+    ],
 )
 def test_wrong_usage_exits_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
@@ -97,7 +108,7 @@ def test_a_full_disk_is_one_message_and_no_corpus(shards, tmp_path, room_bytes):
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room_bytes}, {room_bytes}));"
         "from jupyt5_corpus.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    arguments = ["build", str(shards), "--out", str(tmp_path / "corpus"), "--workers", "1"]
+    arguments = ["build", str(shards), "--out", str(tmp_path / "corpus"), "--workers", "1", *PAPER]
     result = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
     )
@@ -116,7 +127,7 @@ def test_killed_at_any_point_and_started_again_gives_the_same_bytes(
     """Stop the build of two real shards again and again, a little later each time."""
     sources = [str(shared_corpus / "00.tar.zst"), str(shared_corpus / "06.tar.zst")]
     out = tmp_path / "corpus"
-    arguments = [*COMMAND, "build", *sources, "--workers", "2", "--out"]
+    arguments = [*COMMAND, "build", *sources, *PAPER, "--workers", "2", "--out"]
     subprocess.run([*arguments, str(tmp_path / "whole")], check=True, capture_output=True)
     state_path = tmp_path / "corpus.partial" / "work" / "build.json"
     for delay_s in (0.0, 0.3, 0.8, 1.2, 1.6):

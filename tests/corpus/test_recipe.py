@@ -16,7 +16,8 @@ def names(choices):
 def test_the_paper_s_recipe_has_the_paper_s_steps_and_says_what_was_skipped():
     recipe = load_recipe("paper", holdout_files=[bundled_file()])
     assert names(recipe.steps) == ["parse", "holdout", "exact_duplicates", "markdown_focused"]
-    (skipped,) = recipe.record()["skipped"]
+    (skipped,) = recipe.skipped()
+    assert recipe.record()["skipped"] == [skipped]
     assert skipped["list"] == "JuICe"
     assert "no such list was given" in skipped["reason"]
     given = load_recipe("paper", holdout_files=[bundled_file(), JUICE])
@@ -76,7 +77,7 @@ def test_a_bad_recipe_is_one_clear_error(tmp_path, text, problem):
 
 @pytest.mark.parametrize("name", ["best", "none.yaml", "none.py"])
 def test_a_recipe_that_is_not_there(name):
-    with pytest.raises(UsageError, match="no recipe|cannot be read"):
+    with pytest.raises(UsageError, match=r"no recipe|cannot be read"):
         load_recipe(name)
 
 

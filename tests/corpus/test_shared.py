@@ -98,7 +98,12 @@ def test_the_whole_corpus(shared_corpus, build, corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_builds_with_other_worker_counts_are_equal(shared_corpus, build, corpus, tmp_path):
-    build(shared_corpus, out=tmp_path / "one", workers=1)
-    build(shared_corpus, out=tmp_path / "two", workers=2)
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_two_builds_with_other_worker_counts_are_equal(
+    shared_corpus, build, corpus, tmp_path, recipe
+):
+    manifest = build(shared_corpus, out=tmp_path / "one", workers=1, recipe=recipe)
+    assert manifest["notebooks_in"] == 15_635
+    assert manifest["notebooks_kept"] + sum(manifest["removed"].values()) == 15_635
+    build(shared_corpus, out=tmp_path / "two", workers=2, recipe=recipe)
     assert corpus.files(tmp_path / "one") == corpus.files(tmp_path / "two")
