@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jupyt5.errors import CorpusError
@@ -25,7 +25,7 @@ from jupyt5_corpus.sources.records import (
     readable,
 )
 
-__all__ = ["Child", "children", "files_of_part", "is_bare", "is_wanted"]
+__all__ = ["Child", "FolderReader", "children", "is_bare", "is_wanted"]
 
 MAX_DEPTH = 100
 """Folders within folders; deeper ones are removed with a reason."""
@@ -92,60 +92,65 @@ def is_bare(folder: Path) -> bool:
         return False
 
 
-def files_of_part(source: Path, name: str) -> Iterator[RawFile | LicenceFile]:
-    """Read the notebooks and licence files of a folder in a source, or one file there."""
-    name = "" if name == "." else name
-    clone: _Clone | None = None
-    parents = name.split("/")[:-1] if name else []
-    for depth in range(len(parents) + 1):
-        clone = _clone_at(source, "/".join(parents[:depth])) or clone
-    if (source / name).is_dir() and not (source / name).is_symlink():
-        yield from _walk(source, name, clone, depth=len(parents))
-    else:
-        yield from _file(source, name, clone)
+class FolderReader:
+    """Reads pieces of one source folder; what it learns of clones serves all of them."""
 
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._clone_at = cache(partial(_find_clone, source))
 
-def _walk(
-    source: Path, folder: str, clone: _Clone | None, *, depth: int
-) -> Iterator[RawFile | LicenceFile]:
-    if is_bare(source / folder):
-        yield from _files_of_bare(source, folder)
-        return
-    clone = _clone_at(source, folder) or clone
-    try:
-        entries = children(source, folder, depth=depth)
-    except OSError as exc:
-        problem = ("unreadable_folder", exc.strerror or str(exc))
-        yield _problem_file(source, folder, clone, problem)
-        return
-    for child in entries:
-        if child.is_folder:
-            yield from _walk(source, child.name, clone, depth=depth + 1)
+    def files(self, name: str) -> Iterator[RawFile | LicenceFile]:
+        """Read the notebooks and licence files of a folder in the source, or one file there.
+
+        Args:
+            name: Relative to the source, "." for all of it.
+        """
+        name = "" if name == "." else name
+        clone: _Clone | None = None
+        parents = name.split("/")[:-1] if name else []
+        for depth in range(len(parents) + 1):
+            clone = self._clone_at("/".join(parents[:depth])) or clone
+        path = self._source / name
+        if path.is_dir() and not path.is_symlink():
+            yield from self._walk(name, clone, depth=len(parents))
         else:
-            yield from _file(source, child.name, clone)
+            yield from self._file(name, clone)
 
+    def _walk(
+        self, folder: str, clone: _Clone | None, *, depth: int
+    ) -> Iterator[RawFile | LicenceFile]:
+        if is_bare(self._source / folder):
+            yield from _files_of_bare(self._source, folder)
+            return
+        clone = self._clone_at(folder) or clone
+        try:
+            entries = children(self._source, folder, depth=depth)
+        except OSError as exc:
+            problem = ("unreadable_folder", exc.strerror or str(exc))
+            location = self._place(folder or self._source.resolve().name, clone)
+            yield RawFile(name=readable(folder), location=location, data=None, problem=problem)
+            return
+        for child in entries:
+            if child.is_folder:
+                yield from self._walk(child.name, clone, depth=depth + 1)
+            else:
+                yield from self._file(child.name, clone)
 
-def _file(source: Path, name: str, clone: _Clone | None) -> Iterator[RawFile | LicenceFile]:
-    location = _place(source, name, clone)
-    is_notebook = name.endswith(NOTEBOOK_SUFFIX)
-    if not is_notebook and not is_licence(location):
-        return
-    data, problem = _read_file(source, source / name, is_notebook=is_notebook)
-    if data is not None or is_notebook:
-        repository = clone.repository if clone else None
-        yield make_file(readable(name), location, data, problem=problem, repository=repository)
+    def _file(self, name: str, clone: _Clone | None) -> Iterator[RawFile | LicenceFile]:
+        location = self._place(name, clone)
+        is_notebook = name.endswith(NOTEBOOK_SUFFIX)
+        if not is_notebook and not is_licence(location):
+            return
+        data, problem = _read_file(self._source, self._source / name, is_notebook=is_notebook)
+        if data is not None or is_notebook:
+            repository = clone.repository if clone else None
+            yield make_file(readable(name), location, data, problem=problem, repository=repository)
 
-
-def _place(source: Path, name: str, clone: _Clone | None) -> Location:
-    if clone is None:
-        return locate(readable(name), readable(source.resolve().name))
-    path = name[len(clone.root) :].lstrip("/")
-    return Location(repo=clone.repo, old_commit=None, path=readable(path))
-
-
-def _problem_file(source: Path, name: str, clone: _Clone | None, problem: Problem) -> RawFile:
-    location = _place(source, name or source.resolve().name, clone)
-    return RawFile(name=readable(name), location=location, data=None, problem=problem)
+    def _place(self, name: str, clone: _Clone | None) -> Location:
+        if clone is None:
+            return locate(readable(name), readable(self._source.resolve().name))
+        path = name[len(clone.root) :].lstrip("/")
+        return Location(repo=clone.repo, old_commit=None, path=readable(path))
 
 
 def _read_file(
@@ -163,7 +168,7 @@ def _read_file(
         return None, ("unreadable_file", exc.strerror or str(exc))
 
 
-def _clone_at(source: Path, folder: str) -> _Clone | None:
+def _find_clone(source: Path, folder: str) -> _Clone | None:
     """Look for a repository's ``.git``; a file of that name leads elsewhere and is not followed."""
     git_dir = source / folder / ".git"
     try:

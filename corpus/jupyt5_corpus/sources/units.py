@@ -8,9 +8,9 @@ from pathlib import Path
 from jupyt5.errors import CorpusError, UsageError
 from jupyt5.files import sha256_file
 from jupyt5_corpus.sources.archives import ARCHIVE_SUFFIXES, files_of_archive
-from jupyt5_corpus.sources.folders import children, files_of_part, is_bare
+from jupyt5_corpus.sources.folders import FolderReader, children, is_bare
 from jupyt5_corpus.sources.parquet import PARQUET_SUFFIX, files_of_table
-from jupyt5_corpus.sources.records import NOTEBOOK_SUFFIX, LicenceFile, RawFile
+from jupyt5_corpus.sources.records import NOTEBOOK_SUFFIX, LicenceFile, RawFile, readable
 
 __all__ = ["Unit", "find_units", "iter_files"]
 
@@ -41,19 +41,20 @@ class Unit:
     @property
     def label(self) -> str:
         """What the manifest calls the unit: never more of its path than the last part."""
-        return self.path.name
+        return readable(self.path.name)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of everything read from this unit, or of why it cannot be read."""
         if not self.names:
             return _hash_file(self.path)
         digest = hashlib.sha256()
+        reader = FolderReader(self.path)
         for name in self.names:
             digest.update(f"{name}\0".encode("utf-8", "surrogateescape"))
             if _is_container(name) and (self.path / name).is_file():
                 digest.update(_hash_file(self.path / name).encode())
                 continue
-            for file in files_of_part(self.path, name):
+            for file in reader.files(name):
                 for part in _parts_of_file(file):
                     digest.update(part)
         return digest.hexdigest()
@@ -95,11 +96,12 @@ def iter_files(unit: Unit) -> Iterator[RawFile | LicenceFile]:
     """
     if not unit.names:
         yield from _files_of_container(unit.path)
+    reader = FolderReader(unit.path)
     for name in unit.names:
         if _is_container(name) and (unit.path / name).is_file():
             yield from _files_of_container(unit.path / name)
         else:
-            yield from files_of_part(unit.path, name)
+            yield from reader.files(name)
 
 
 def _files_of_container(path: Path) -> Iterator[RawFile | LicenceFile]:

@@ -223,6 +223,12 @@ def test_a_full_disk_is_no_fault_of_the_repository():
         classify(error, target)
 
 
+def test_what_git_says_is_stripped_of_passwords():
+    target = Target(url="https://u:s3cret@x.org/a/b", host="x.org", owner="a", name="b")
+    error = GitError("git_failed", "fatal: unable to access 'https://u:s3cret@x.org/a/b/': no")
+    assert classify(error, target).detail == "fatal: unable to access 'https://x.org/a/b/': no"
+
+
 def test_reasons_are_not_read_from_the_address(bad_server):
     target = Target(url="https://x.org/not found/404", host="x.org", owner="a", name="b")
     error = GitError("git_failed", "fatal: bad thing at 'https://x.org/not found/404'")
