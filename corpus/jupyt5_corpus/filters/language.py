@@ -128,6 +128,10 @@ _MARKS: Mapping[str, re.Pattern[str]] = {
             r"^import \$ivy|^import (?:org|scala)\.[\w.]+[{._\w, }]*$",
         ),
         "kotlin": (r"^[ \t]*(?:fun \w+\(|val \w+ *(?:: *\w+)? *= *(?:listOf|mapOf)\b)", r"^@file:"),
+        "groovy": (
+            r"^[ \t]*def \w+ *= |\bnew \w+\(\w+ *: |<< new \w+",
+            r"\b(?:SimpleTimePlot|TableDisplay|EasyForm|CategoryPlot|OutputCell)\b",
+        ),
         "javascript": (
             r"^[ \t]*(?:const|let|var) \w+ *= *[^\n]*;? *$",
             r"\bconsole\.log\(|=> *\{|\brequire\(['\"]",
