@@ -117,6 +117,40 @@ def test_a_crowded_bucket_takes_no_square_of_comparisons(monkeypatch):
     assert set(chosen.tolist()) == {int(np.argmin(ranks))}
 
 
+def edited_notebooks(make, fraction: float, *, in_one_stretch: bool) -> np.ndarray:
+    """Signatures of 60 notebooks and then of the same with that fraction of words replaced."""
+    rng = random.Random(5)
+    originals = [[f"w{rng.randrange(20_000)}" for _ in range(600)] for _ in range(60)]
+    copies: list[list[str]] = []
+    for words in originals:
+        start, length = rng.randrange(300), round(600 * fraction)
+        places = range(start, start + length) if in_one_stretch else rng.sample(range(600), length)
+        changed = set(places)
+        copies.append([f"new{idx}" if idx in changed else word for idx, word in enumerate(words)])
+    texts = [[" ".join(words[:250]), " ".join(words[250:])] for words in originals + copies]
+    return np.array([fingerprint(make.cells(*each)).signature for each in texts])
+
+
+@pytest.mark.parametrize(
+    ("fraction", "in_one_stretch", "least", "most"),
+    [
+        (0.01, False, 59, 60),
+        (0.01, True, 60, 60),
+        (0.05, True, 57, 60),
+        (0.2, True, 1, 40),
+        (0.2, False, 0, 0),
+        (0.5, True, 0, 2),
+        (0.5, False, 0, 0),
+    ],
+)
+def test_edited_notebooks_are_found_while_they_are_similar(
+    make, fraction, in_one_stretch, least, most
+):
+    pairs = all_pairs(edited_notebooks(make, fraction, in_one_stretch=in_one_stretch)).tolist()
+    assert all(other == one + 60 for one, other in pairs)
+    assert least <= len(pairs) <= most
+
+
 UNLIKE = np.arange(40 * NUM_PERMUTATIONS, dtype=np.uint32).reshape(40, NUM_PERMUTATIONS)
 """Signatures of notebooks no two of which are similar."""
 
