@@ -181,9 +181,7 @@ def load_recipe(
         module = load_python(python_path)
         content, own_steps = module.get("RECIPE"), _own_steps(label, module)
     name, choices = _read_content(label, content)
-    choices = tuple(each for each in choices if each.name != OPT_OUT)
-    if opt_out is not None:
-        choices = (choices[0], StepChoice(name=OPT_OUT, options={}), *choices[1:])
+    choices = _place_opt_out(choices, is_wanted=opt_out is not None)
     _check_order(label, choices, own_steps)
     if holdout_files and not any(each.name == holdout.STEP for each in choices):
         raise _bad_recipe(label, "a holdout list is given, but the recipe has no step holdout")
@@ -195,6 +193,14 @@ def load_recipe(
         python_path=python_path,
         digest=sha256(data).hexdigest(),
     )
+
+
+def _place_opt_out(choices: tuple[StepChoice, ...], *, is_wanted: bool) -> tuple[StepChoice, ...]:
+    """Put the step first after ``parse``, or leave it out."""
+    others = tuple(each for each in choices if each.name != OPT_OUT)
+    if not is_wanted or not others:
+        return others
+    return (others[0], StepChoice(name=OPT_OUT, options={}), *others[1:])
 
 
 def load_python(path: Path) -> Mapping[str, object]:
@@ -281,8 +287,8 @@ def _check_order(
         problem = check_options(choice)
         if problem is not None:
             raise _bad_recipe(label, problem)
-    if names[0] != parse.STEP:
-        raise _bad_recipe(label, f"the first step is {names[0]}, not {parse.STEP}")
+    if names[:1] != [parse.STEP]:
+        raise _bad_recipe(label, f"the first step is not {parse.STEP}")
     if len(set(names)) < len(names):
         raise _bad_recipe(label, "a step is there twice")
     # Copies of what these remove are found among the duplicates; a licence comes from the plan.

@@ -80,6 +80,15 @@ def test_the_manifest_describes_steps_shards_and_split(shards, build, tmp_path):
     assert str(tmp_path) not in text
 
 
+def test_the_card_has_the_steps_the_columns_and_what_was_skipped(shards, build, tmp_path):
+    build(shards)
+    card = (tmp_path / "corpus" / "README.md").read_text()
+    assert "| exact_duplicates | 6 | 4 | exact_duplicate 2 |" in card
+    assert "Skipped: list JuICe, no such list was given (--holdout)." in card
+    assert all(f"| `{name}` |" in card for name in CORPUS_SCHEMA.names)
+    assert str(tmp_path) not in card
+
+
 def test_holdout_lists_remove_repositories_cells_and_their_copies(
     shards, build, corpus, tmp_path, make
 ):

@@ -48,6 +48,17 @@ def test_make_holdout_writes_a_list_that_build_takes(shards, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["removed"]["holdout_repo"] == 1
 
 
+def test_build_leaves_out_what_an_opt_out_list_names(shards, tmp_path, capsys):
+    out, list_path = tmp_path / "corpus", tmp_path / "out.jsonl"
+    list_path.write_text(json.dumps({"repo": "Cat/Notes", "note": "request 7"}) + "\n")
+    arguments = ["build", str(shards), "--out", str(out), "--opt-out", str(list_path), "--json"]
+    assert main([*arguments, *PAPER, "--workers", "1"]) == 0
+    manifest = json.loads(capsys.readouterr().out)
+    assert manifest["removed"]["opted_out_repo"] == 1
+    assert manifest["recipe"]["steps"][:3] == ["parse", "opt_out", "holdout"]
+    assert manifest["recipe"]["opt_out"]["list"] == "out.jsonl"
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
