@@ -261,3 +261,16 @@ def test_two_processes_do_not_fill_one_folder(fetch, tmp_path, bad_server):
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
+
+
+def test_build_takes_what_was_fetched(repositories, fetch, tmp_path, make, build, corpus):
+    files = {"LICENSE": b"no licence", "1.ipynb": make.notebook("print('a notebook of its own')")}
+    url = repositories.make("ann/book", files)
+    fetch([url, f"{repositories.url}/none"])
+    build(tmp_path / "out")
+    (row,) = corpus.rows(tmp_path / "corpus")
+    (listed,) = lines_of(tmp_path / "out" / "repos.jsonl")
+    assert (row["repo"], row["path"]) == ("ann/book", "1.ipynb")
+    assert row["commit"] == repositories.git("ann/book", "rev-parse", "HEAD")
+    assert row["retrieved"] == listed["retrieved"]
+    assert row["blob_sha"] == repositories.git("ann/book", "rev-parse", "HEAD:1.ipynb")
