@@ -161,7 +161,6 @@ def _random_strings(line: str) -> Iterator[str]:
             if (
                 len(secret) >= _MIN_RANDOM_CHARS
                 and plugin.calculate_shannon_entropy(secret) > plugin.entropy_limit
-                and not heuristic.is_potential_uuid(secret)
                 and not heuristic.is_likely_id_string(secret, line, plugin)
             ):
                 yield secret
