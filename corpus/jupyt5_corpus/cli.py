@@ -9,6 +9,7 @@ from jupyt5 import __version__, console
 from jupyt5.files import write_atomic
 from jupyt5_corpus import build_cli, holdout_commands
 from jupyt5_corpus.explore import cli as explore_cli
+from jupyt5_corpus.fetch import cli as fetch_cli
 from jupyt5_corpus.holdout_lists import from_dsp_manifest
 
 __all__ = ["main"]
@@ -59,6 +60,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "make-holdout", parents=[common], help="make a holdout list from a DSP manifest"
     )
     _fill_make_holdout(make_holdout)
+    fetch_cli.add_commands(commands, common)
     explore_cli.add_commands(commands)
     holdout_commands.add_commands(commands)
     return parser

@@ -4,7 +4,7 @@ The plan reads keys, repositories and pairs of near-duplicates, never a notebook
 each unit a list of decisions about its rows (``DECISION``) and a table of its repositories.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -123,10 +123,9 @@ def make_plan(
         OSError: If a file cannot be read or written.
     """
     keys = read_keys([layout.keys(unit_idx) for unit_idx in range(num_units)])
-    facts_of_units = [read_repos(layout.repos(unit_idx)) for unit_idx in range(num_units)]
-    repos = _join_repos(facts_of_units)
+    repos = _join_repos(_iter_facts(layout, num_units))
     bounds = np.searchsorted(keys["unit"], np.arange(num_units + 1))
-    for unit_idx, facts in enumerate(facts_of_units):
+    for unit_idx, facts in enumerate(_iter_facts(layout, num_units)):
         here = slice(bounds[unit_idx], bounds[unit_idx + 1])
         numbers = np.array([repos.numbers[repo] for repo in facts], np.uint32)
         keys["repo"][here] = numbers[keys["repo"][here]]
@@ -141,7 +140,7 @@ def make_plan(
     decisions = _decide(keys, pairs, rules, is_wanted[keys["repo"]], signatures=signatures)
     _write_decisions(layout, keys, bounds, decisions)
     families = _name_families(repos, keys)
-    for unit_idx, facts in enumerate(facts_of_units):
+    for unit_idx, facts in enumerate(_iter_facts(layout, num_units)):
         table = {repo: _describe_repo(repo, repos, families) for repo in facts}
         write_atomic(layout.repo_plan(unit_idx), orjson.dumps(table))
     return _describe_split(families)
@@ -258,19 +257,30 @@ def _write_decisions(
             np.save(stream, decisions, allow_pickle=False)
 
 
-def _join_repos(facts_of_units: Sequence[Mapping[str, RepoFacts]]) -> _Repos:
-    names = sorted({repo for facts in facts_of_units for repo in facts})
+def _iter_facts(layout: Layout, num_units: int) -> Iterator[Mapping[str, RepoFacts]]:
+    """Read the units' tables of repositories one after the other; all would be much memory."""
+    for unit_idx in range(num_units):
+        yield read_repos(layout.repos(unit_idx))
+
+
+def _join_repos(facts_of_units: Iterable[Mapping[str, RepoFacts]]) -> _Repos:
+    all_names: set[str] = set()
     forks: dict[str, str] = {}
     licences: dict[str, tuple[str, str]] = {}
     found: dict[str, tuple[str, str]] = {}
+    # Few licences for many repositories: each is kept once.
+    known: dict[tuple[str, str], tuple[str, str]] = {}
     for facts in facts_of_units:
+        all_names.update(facts)
         for repo, fact in facts.items():
             if fact.fork_of is not None:
                 forks[repo] = fact.fork_of
             if fact.licence is not None:
-                licences.setdefault(repo, fact.licence)
+                licences.setdefault(repo, known.setdefault(fact.licence, fact.licence))
             if fact.found_licence is not None:
-                found.setdefault(repo, fact.found_licence)
+                licence = known.setdefault(fact.found_licence, fact.found_licence)
+                found.setdefault(repo, licence)
+    names = sorted(all_names)
     return _Repos(
         names=names,
         numbers={repo: number for number, repo in enumerate(names)},

@@ -64,6 +64,34 @@ def test_any_number_of_tasks_gives_the_same_bytes(shards, build, corpus, tmp_pat
     assert corpus.files(tmp_path / "one") == corpus.files(tmp_path / "two")
 
 
+DYING = """
+import os, signal
+from pathlib import Path
+
+def die_once(row, mark):
+    if row.repo == "cat/notes" and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return row
+
+STEPS = {"die_once": die_once}
+RECIPE = {"name": "dying", "steps": ["parse", {"die_once": {"mark": MARK}}, "exact_duplicates"]}
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_one_error_and_the_build_goes_on(shards, build, corpus, tmp_path):
+    # datatrove's own executor would wait for the lost task for ever.
+    path, mark = tmp_path / "dying.py", tmp_path / "mark"
+    path.write_text(DYING.replace("MARK", repr(str(mark))))
+    with pytest.raises(CorpusError, match="worker process was killed"):
+        build(shards, recipe=path, holdout=None, engine=LocalEngine(workers=2))
+    assert mark.exists()
+    build(shards, recipe=path, holdout=None, engine=LocalEngine(workers=2))
+    build(shards, out=tmp_path / "whole", recipe=path, holdout=None)
+    assert corpus.files(tmp_path / "corpus") == corpus.files(tmp_path / "whole")
+
+
 @pytest.mark.slow
 def test_slurm_jobs_make_the_same_corpus(shards, build, corpus, tmp_path, recipe, cluster):
     build(shards, out=tmp_path / "one", recipe=recipe)
