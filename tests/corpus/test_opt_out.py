@@ -21,7 +21,7 @@ def finished(shards, build, tmp_path, make):
     (shards / "02.tar").write_bytes(make.tar(fork))
     with (shards / "repos.jsonl").open("ab") as repos:
         repos.write(make.json_lines({"owner": "eve", "repo": "notes", "fork_of": "cat/notes"}))
-    build(shards)
+    build(*sorted(shards.glob("*.tar*")))
     return tmp_path / "corpus"
 
 

@@ -25,7 +25,7 @@ def finished(make, build, tmp_path):
     source.mkdir()
     (source / "00.tar").write_bytes(make.tar(dict(list(members.items())[:2])))
     (source / "01.tar").write_bytes(make.tar(dict(list(members.items())[2:])))
-    build(source)
+    build(*sorted(source.iterdir()))
     return tmp_path / "corpus"
 
 
@@ -91,12 +91,12 @@ def test_the_manifest_must_agree(finished):
 
 
 def test_a_damaged_or_missing_shard_is_one_clear_error(finished):
-    shard = finished / "data" / "part-00000.parquet"
+    shard = finished / "data" / "part-00001.parquet"
     shard.write_bytes(shard.read_bytes()[:-20])
-    with pytest.raises(CorpusError, match=r"part-00000.parquet is not a readable Parquet file"):
+    with pytest.raises(CorpusError, match=r"part-00001.parquet is not a readable Parquet file"):
         read_stats(finished)
     shard.unlink()
-    with pytest.raises(CorpusError, match=r"part-00000.parquet is missing"):
+    with pytest.raises(CorpusError, match=r"part-00001.parquet is missing"):
         read_stats(finished)
 
 

@@ -4,6 +4,8 @@
 (() => {
   const FULL_SCALE = 65535;
   const NUM_COLOURS = 48;
+  const POINT_ALPHA = 220; // of 256
+  const DIMMED = 0.1;
   const GRID = 96;
   const REACH_PX = 9;
   const PAN_PX = 60;
@@ -17,14 +19,18 @@
   const canvas = $("map");
   const context = canvas.getContext("2d");
   const number = new Intl.NumberFormat("en");
-  const percent = (fraction) => `${Math.round(100 * fraction)} % Markdown`;
+  const share = (fraction) => `${Math.round(100 * fraction)} %`;
 
   let data = null;
   let cells = null; // The points of each square of a grid, for what is under the pointer.
   let size = { width: 1, height: 1, dpr: 1 };
   let view = { x: FULL_SCALE / 2, y: FULL_SCALE / 2, zoom: 1 };
   let colours = [];
-  let sprites = { key: "", images: [] };
+  let ink = "";
+  let ground = [0, 0, 0];
+  let image = null; // The canvas's pixels, and the same as one number each.
+  let pixels = null;
+  let disc = { reach: 0 };
   let shown = null; // Which points the search and the chosen cluster leave bright; null: all.
   let chosen = null;
   let hovered = null;
@@ -56,23 +62,26 @@
 
   function readColours() {
     const style = getComputedStyle(document.documentElement);
-    const stops = [0, 1, 2, 3, 4].map((idx) => parseHex(style.getPropertyValue(`--c${idx}`)));
+    const read = (name) => parseHex(style.getPropertyValue(`--${name}`));
+    const stops = [0, 1, 2, 3, 4].map((idx) => read(`c${idx}`));
     colours = Array.from({ length: NUM_COLOURS }, (_, idx) => {
       const at = (idx / (NUM_COLOURS - 1)) * (stops.length - 1);
       const from = Math.min(Math.floor(at), stops.length - 2);
-      const mixed = stops[from].map((value, channel) =>
+      return stops[from].map((value, channel) =>
         Math.round(value + (at - from) * (stops[from + 1][channel] - value)),
       );
-      return `rgb(${mixed.join(" ")})`;
     });
-    sprites.key = "";
+    ink = css(read("ink"));
+    ground = read("sunken");
   }
 
   function parseHex(text) {
-    const value = parseInt(text.trim().slice(1), 16);
+    const digits = text.trim().slice(1);
+    const value = parseInt(digits.length === 3 ? digits.replace(/./g, "$&$&") : digits, 16);
     return [value >> 16, (value >> 8) & 255, value & 255];
   }
 
+  const css = (colour) => `rgb(${colour.join(" ")})`;
   const colourIdx = (fraction) => Math.round(fraction * (NUM_COLOURS - 1));
 
   // ---- Drawing -------------------------------------------------------------------------------
@@ -83,24 +92,20 @@
   const screenY = (y) => (y - view.y) * scale() + size.height / 2;
   const radius = () => Math.min(7, 1.9 * Math.pow(view.zoom, 0.4));
 
-  function makeSprites() {
-    const key = `${radius().toFixed(2)} ${size.dpr}`;
-    if (sprites.key === key) return;
-    const width = Math.ceil((2 * radius() + 2) * size.dpr);
-    sprites = {
-      key,
-      half: width / size.dpr / 2,
-      width: width / size.dpr,
-      images: colours.map((colour) => {
-        const image = el("canvas", { width, height: width });
-        const brush = image.getContext("2d");
-        brush.fillStyle = colour;
-        brush.globalAlpha = 0.85;
-        brush.arc(width / 2, width / 2, radius() * size.dpr, 0, 2 * Math.PI);
-        brush.fill();
-        return image;
-      }),
-    };
+  // A disc with soft edges: offsets from its centre, in device pixels, and opacity from 0 to 256.
+  function makeDisc() {
+    const reach = radius() * size.dpr;
+    if (disc.reach === reach && disc.width === canvas.width) return;
+    const half = Math.ceil(reach);
+    const [dx, dy, alpha] = [[], [], []];
+    for (let y = -half; y <= half; y++) {
+      for (let x = -half; x <= half; x++) {
+        const cover = clamp(reach + 0.5 - Math.hypot(x, y), 0, 1);
+        if (cover > 0) [dx[dx.length], dy[dy.length], alpha[alpha.length]] = [x, y, cover * POINT_ALPHA];
+      }
+    }
+    const offsets = Int32Array.from(dx, (x, idx) => dy[idx] * canvas.width + x);
+    disc = { reach, width: canvas.width, half, dx, dy, offsets, alpha: Int32Array.from(alpha) };
   }
 
   function redraw() {
@@ -114,44 +119,65 @@
     });
   }
 
+  // Points are mixed into the pixels by hand: thousands of calls of drawImage take ten times as long
+  // where the canvas has no graphics processor.
   function draw() {
-    context.setTransform(size.dpr, 0, 0, size.dpr, 0, 0);
-    context.clearRect(0, 0, size.width, size.height);
-    makeSprites();
+    makeDisc();
+    pixels.fill((255 << 24) | (ground[2] << 16) | (ground[1] << 8) | ground[0]);
     if (shown) {
-      context.globalAlpha = 0.1;
-      drawPoints((idx) => !shown[idx]);
-      context.globalAlpha = 1;
-      drawPoints((idx) => shown[idx]);
+      drawPoints((idx) => !shown[idx], DIMMED);
+      drawPoints((idx) => shown[idx], 1);
     } else {
-      drawPoints(() => true);
+      drawPoints(() => true, 1);
     }
+    context.putImageData(image, 0, 0);
+    context.setTransform(size.dpr, 0, 0, size.dpr, 0, 0);
     if ($("names").checked) drawNames();
     for (const idx of [hovered, picked]) if (idx !== null) drawRing(idx);
   }
 
-  function drawPoints(wanted) {
-    const { half, width, images } = sprites;
-    const [factor, left, top] = [scale(), screenX(0), screenY(0)];
+  function drawPoints(wanted, strength) {
+    const [factor, left, top] = [scale() * size.dpr, screenX(0) * size.dpr, screenY(0) * size.dpr];
+    const { width, height } = canvas;
     const { x, y, level } = data;
+    const { half } = disc;
     for (let idx = 0; idx < x.length; idx++) {
-      const [atX, atY] = [x[idx] * factor + left, y[idx] * factor + top];
-      const outside = atX < -half || atY < -half || atX > size.width + half || atY > size.height + half;
-      if (!outside && wanted(idx)) {
-        context.drawImage(images[level[idx]], atX - half, atY - half, width, width);
+      const atX = Math.round(x[idx] * factor + left);
+      const atY = Math.round(y[idx] * factor + top);
+      const outside = atX < -half || atY < -half || atX >= width + half || atY >= height + half;
+      if (!outside && wanted(idx)) mix(atX, atY, colours[level[idx]], strength);
+    }
+  }
+
+  function mix(atX, atY, [red, green, blue], strength) {
+    const { half, dx, dy, offsets, alpha } = disc;
+    const { width, height } = canvas;
+    const start = atY * width + atX;
+    const whole = atX >= half && atY >= half && atX < width - half && atY < height - half;
+    for (let idx = 0; idx < offsets.length; idx++) {
+      if (!whole) {
+        const [x, y] = [atX + dx[idx], atY + dy[idx]];
+        if (x < 0 || y < 0 || x >= width || y >= height) continue;
       }
+      const under = pixels[start + offsets[idx]];
+      const part = alpha[idx] * strength;
+      const [r, g, b] = [under & 255, (under >> 8) & 255, (under >> 16) & 255];
+      pixels[start + offsets[idx]] =
+        (255 << 24) |
+        ((b + (((blue - b) * part) >> 8)) << 16) |
+        ((g + (((green - g) * part) >> 8)) << 8) |
+        (r + (((red - r) * part) >> 8));
     }
   }
 
   function drawNames() {
-    const style = getComputedStyle(document.documentElement);
     context.font = "600 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.lineWidth = 4;
     context.lineJoin = "round";
-    context.strokeStyle = style.getPropertyValue("--sunken");
-    context.fillStyle = style.getPropertyValue("--ink");
+    context.strokeStyle = css(ground);
+    context.fillStyle = ink;
     const taken = [];
     data.clusters.forEach((cluster, idx) => {
       if (chosen !== null && chosen !== idx) return;
@@ -173,7 +199,7 @@
     context.beginPath();
     context.arc(screenX(data.x[idx]), screenY(data.y[idx]), radius() + 3, 0, 2 * Math.PI);
     context.lineWidth = 2;
-    context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+    context.strokeStyle = ink;
     context.stroke();
   }
 
@@ -183,6 +209,8 @@
     size = { width: box.width || 1, height: box.height || 1, dpr };
     canvas.width = Math.round(size.width * dpr);
     canvas.height = Math.round(size.height * dpr);
+    image = context.createImageData(canvas.width, canvas.height);
+    pixels = new Uint32Array(image.data.buffer);
     redraw();
   }
 
@@ -261,7 +289,7 @@
       el("p", { className: "muted", textContent: placeOf(idx) }),
       el("p", {
         className: "muted",
-        textContent: `${percent(data.markdown[idx])} · cluster: ${nameOf(data.cluster[idx], LISTED_TERMS)}`,
+        textContent: `${share(data.markdown[idx])} Markdown · cluster: ${nameOf(data.cluster[idx], LISTED_TERMS)}`,
       }),
     ];
   }
@@ -306,7 +334,7 @@
         { type: "button" },
         swatch,
         el("span", { className: "grow" }, el("b", { textContent: nameOf(idx, LISTED_TERMS) })),
-        el("span", { className: "n", textContent: `${number.format(cluster.num)} · ${percent(cluster.markdown)}` }),
+        el("span", { className: "n", textContent: `${number.format(cluster.num)} · ${share(cluster.markdown)}` }),
       );
       button.setAttribute("aria-expanded", "false");
       button.addEventListener("click", () => choose(chosen === idx ? null : idx));
@@ -345,7 +373,7 @@
   function paintSwatches() {
     [...$("clusters").children].forEach((item, idx) => {
       const swatch = item.querySelector(".swatch");
-      swatch.style.background = colours[colourIdx(data.clusters[idx].markdown)];
+      swatch.style.background = css(colours[colourIdx(data.clusters[idx].markdown)]);
     });
   }
 

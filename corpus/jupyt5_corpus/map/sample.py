@@ -22,7 +22,8 @@ _CELL_CHARS = 1500
 _TITLE_CHARS = 120
 _TITLE_CELLS = 10
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
-_INLINE_MARKUP = re.compile(r"!?\[([^\]\[]*)\]\([^)(]*\)|<[^<>]*>|[*`]+")
+_PICTURE = re.compile(r"!\[[^\]\[]*\]\([^)(]*\)")
+_INLINE_MARKUP = re.compile(r"\[([^\]\[]*)\]\([^)(]*\)|<[^<>]*>|[*`]+")
 _READ = ("repo", "path", "markdown_fraction", "content_hash", "cells")
 
 
@@ -79,13 +80,14 @@ def iter_sampled(
 def title_of(path: str, cells: Sequence[Mapping[str, str]]) -> str:
     """Return a notebook's first heading with some text in it, else its file's name.
 
-    Links, tags and emphasis are left out; the result is a text, not markup, and may be anything.
+    Pictures, links, tags and emphasis are left out; the result is text, not markup, and may be
+    anything.
     """
     for cell in cells[:_TITLE_CELLS]:
         if cell["kind"] != "markdown":
             continue
         for match in _HEADING.finditer(cell["source"][:_CELL_CHARS]):
-            title = " ".join(_INLINE_MARKUP.sub(r"\1", match[1]).split())
+            title = " ".join(_INLINE_MARKUP.sub(r"\1", _PICTURE.sub("", match[1])).split())
             if any(char.isalnum() for char in title):
                 return _cut(title)
     return _cut(path.rpartition("/")[2].removesuffix(".ipynb"))
