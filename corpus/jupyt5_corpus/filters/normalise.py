@@ -1,7 +1,7 @@
 """Step ``normalise``: one way to write the same text, and no bytes that are no text.
 
-Line ends become ``\\n`` and NUL bytes go. (Lone surrogates, which no UTF-8 file can hold, are U+FFFD
-since the reader.) What a person would see stays as it was.
+Line ends become newlines and NUL bytes go. (Lone surrogates, which no UTF-8 file can hold, are
+U+FFFD since the reader.) What a person would see stays as it was.
 """
 
 from dataclasses import replace
