@@ -17,7 +17,7 @@
   const LISTED_TERMS = 4;
   const $ = (id) => document.getElementById(id);
   const canvas = $("map");
-  const context = canvas.getContext("2d");
+  const context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   const number = new Intl.NumberFormat("en");
   const share = (fraction) => `${Math.round(100 * fraction)} %`;
 
@@ -119,7 +119,7 @@
     });
   }
 
-  // Points are mixed into the pixels by hand: thousands of calls of drawImage take ten times as long
+  // Points are mixed into the pixels by hand: thousands of calls of drawImage take far longer
   // where the canvas has no graphics processor.
   function draw() {
     makeDisc();
