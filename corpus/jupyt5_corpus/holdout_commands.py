@@ -1,6 +1,7 @@
 """The command that makes the index of benchmark problems (``jupyt5-corpus make-overlap-index``)."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 -- argparse has no publ
         help="finished corpus that tells which n-grams are common",
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write (.npz)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--verbose", action="store_true", help="say more on stderr")
     parser.set_defaults(command=_make_overlap_index)
 
 
@@ -56,8 +59,11 @@ def _make_overlap_index(options: argparse.Namespace) -> int:
     notebooks = read_dsp_notebooks(folders["DSP"]) if "DSP" in folders else ()
     index = make_index(parts, notebooks, iter_reference(options.reference))
     write_atomic(options.out, index.dump())
-    sys.stdout.write(
-        f"{options.out}: {len(index.problems)} problems, {index.ngrams.size} n-grams, "
-        f"{len(index.notebooks)} notebooks\n"
-    )
+    counts = {
+        "problems": len(index.problems),
+        "n-grams": index.ngrams.size,
+        "notebooks": len(index.notebooks),
+    }
+    text = ", ".join(f"{count} {name}" for name, count in counts.items())
+    sys.stdout.write(f"{json.dumps(counts) if options.json else f'{options.out}: {text}'}\n")
     return console.EXIT_OK

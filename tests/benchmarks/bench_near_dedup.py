@@ -43,7 +43,8 @@ from jupyt5_corpus.shards import iter_row_groups, require_manifest, shard_paths
 Notebook = tuple[CellText, ...]
 Pair = tuple[int, int]
 
-WORD = re.compile(r"\w+")
+HAN_AND_KANA = r"\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{HAN_AND_KANA}]|[^\W{HAN_AND_KANA}]+")
 NGRAM_SIZE = 5
 FRACTIONS = (0.01, 0.05, 0.2, 0.5)
 

@@ -1,5 +1,7 @@
 """Overlap with benchmark problems, with a benchmark of our own making."""
 
+import gzip
+import json
 import random
 
 import numpy as np
@@ -9,6 +11,7 @@ from jupyt5.errors import CorpusError
 from jupyt5_corpus.benchmark_index import NGRAM_SIZE, BenchmarkIndex
 from jupyt5_corpus.benchmark_making import MAX_ORIGINS, ReferenceNotebook, make_index
 from jupyt5_corpus.benchmark_sources import BenchmarkNotebook, Part
+from jupyt5_corpus.cli import main
 from jupyt5_corpus.filters.overlap import (
     MIN_OF_PART,
     MIN_OF_PROBLEM,
@@ -196,6 +199,32 @@ def test_an_index_of_other_n_grams_is_refused(index):
     ).dump()
     with pytest.raises(CorpusError, match="holds n-grams of 13 words, not 8"):
         BenchmarkIndex.load(data)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "exit_code", "message"),
+    [
+        ("Other=.", 2, "Other=. is not NAME=FOLDER with one of DSP, HumanEval, MBPP, BioCoder"),
+        ("MBPP", 2, "MBPP is not NAME=FOLDER"),
+        ("MBPP=none", 1, "MBPP cannot be read from none: FileNotFoundError"),
+        ("MBPP=odd", 1, "MBPP cannot be read from odd: KeyError"),
+        ("MBPP=good", 1, "none holds no corpus"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    tmp_path, monkeypatch, capsys, benchmark, exit_code, message
+):
+    monkeypatch.chdir(tmp_path)
+    good = {"task_id": 1, "text": QUESTION, "code": SOLUTION, "test_list": []}
+    good |= {"test_setup_code": "", "challenge_test_list": []}
+    for folder, entry in (("odd", {"task_id": 1}), ("good", good)):
+        (tmp_path / folder).mkdir()
+        packed = gzip.compress(json.dumps(entry).encode())
+        (tmp_path / folder / "mbpp.jsonl.gz").write_bytes(packed)
+    arguments = ["make-overlap-index", benchmark, "--reference", "none", "--out", "made.npz"]
+    assert main(arguments) == exit_code
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "made.npz").exists()
 
 
 FIELDS = (

@@ -15,6 +15,7 @@ import pytest
 from jupyt5.notebook import Cell, read_notebook
 from jupyt5_corpus.benchmark_index import NGRAM_SIZE, BenchmarkIndex, load_bundled
 from jupyt5_corpus.benchmark_sources import BENCHMARKS, read_dsp_notebooks, read_parts
+from jupyt5_corpus.cli import main
 from jupyt5_corpus.compression import open_packed
 from jupyt5_corpus.filters.overlap import MIN_OF_PART, find_overlap, hold_out_overlap
 from jupyt5_corpus.fingerprint import fingerprint
@@ -194,3 +195,21 @@ def innocent(shared_corpus, unpacked) -> dict[str, bytes]:
                         assert extracted is not None
                         unpacked[member.name] = extracted.read()
     return unpacked
+
+
+@pytest.mark.slow
+def test_the_bundled_index_is_what_the_command_makes(
+    benchmarks, shared_corpus, build, tmp_path, capsys
+):
+    """Of the four benchmarks and the shared corpus, built with the recipe of the paper."""
+    build(shared_corpus, recipe="paper")
+    folders = [f"{name}={folder}" for name, folder in benchmarks.items()]
+    reference = ["--reference", str(tmp_path / "corpus")]
+    out = tmp_path / "made.npz"
+    assert main(["make-overlap-index", *folders, *reference, "--out", str(out)]) == 0
+    assert "2349 problems" in capsys.readouterr().out
+    made, bundled = BenchmarkIndex.load(out.read_bytes()), load_bundled()
+    assert made.about == bundled.about
+    assert (made.problems, made.notebooks) == (bundled.problems, bundled.notebooks)
+    for name in ("ngrams", "bounds", "parts", "part_problems", "part_sizes", "signatures"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(bundled, name))
