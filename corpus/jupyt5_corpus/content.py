@@ -8,6 +8,7 @@ number of bytes) followed by the n UTF-8 bytes of its source, after ``\r\n`` and
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from jupyt5.notebook import Cell
 from jupyt5_corpus.row import CellText
 
 __all__ = [
@@ -25,17 +26,16 @@ SUBSTANTIAL_CHARS = 40
 _BYTES_PER_TOKEN = 3.5
 
 
-def content_hash(cells: Iterable[CellText]) -> str:
+def content_hash(cells: Iterable[CellText | Cell]) -> str:
     """Return the SHA-256 of a notebook's content as 64 hex digits."""
-    digest = hashlib.sha256()
+    parts: list[bytes] = []
     for cell in cells:
         source = cell.source
         if "\r" in source:
             source = source.replace("\r\n", "\n").replace("\r", "\n")
         source_bytes = source.encode()
-        digest.update(f"{cell.kind} {len(source_bytes)}\n".encode())
-        digest.update(source_bytes)
-    return digest.hexdigest()
+        parts += (f"{cell.kind} {len(source_bytes)}\n".encode(), source_bytes)
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def cell_sha256(source: str) -> str:
