@@ -25,7 +25,8 @@ _BUFFER_BYTES = 1 << 20
 _PIECE_BYTES = 128 << 10
 # The shared corpus unpacks to 8.5 times its size, text of one repeated line to some hundred times.
 _MAX_RATIO = 1_000
-_ALWAYS_ALLOWED_BYTES = 256 << 20
+# One notebook of 500 MB of zeros must not end an archive; this much is unpacked in seconds.
+_ALWAYS_ALLOWED_BYTES = 2 << 30
 
 
 class DecompressionBombError(CorpusError):
@@ -38,7 +39,7 @@ def open_packed(path: Path) -> Generator[BinaryIO]:
 
     Raises:
         CorpusError: While reading, if the packed data are damaged or end too early.
-        DecompressionBombError: While reading, past 1,000 times the packed size (and 256 MiB).
+        DecompressionBombError: While reading, past 1,000 times the packed size (and 2 GiB).
         OSError: If the file cannot be read.
     """
     with path.open("rb") as raw:

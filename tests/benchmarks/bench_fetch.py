@@ -100,9 +100,9 @@ def serve(maker: Any, repositories: dict[str, dict[str, bytes]]) -> list[str]:
 
 def fetch(folder: Path, name: str, urls: list[str], workers: int) -> dict[str, object]:
     (folder / f"{name}.txt").write_text("\n".join(urls))
-    limits = FetchLimits(timeout_s=5)
+    limits = FetchLimits(timeout_s=60)
     options = FetchOptions(
-        num_workers=workers, per_host=workers, delay_s=0.0, num_retries=1, limits=limits
+        num_workers=workers, per_host=workers, delay_s=0.0, num_retries=0, limits=limits
     )
     start_s = time.monotonic()
     counts = fetch_list(folder / f"{name}.txt", folder / name, options)

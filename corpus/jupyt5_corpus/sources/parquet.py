@@ -41,7 +41,7 @@ def files_of_table(path: Path) -> Iterator[RawFile | LicenceFile]:
     """Read a table's notebooks, and licence files where it has them.
 
     Where it is damaged, what was read before counts, and the table itself comes last, as a file
-    with a problem.
+    with a problem. A group of rows that unpacks to far too much is such a file, too.
     """
     problem: Problem | None
     try:
@@ -49,9 +49,13 @@ def files_of_table(path: Path) -> Iterator[RawFile | LicenceFile]:
             path.open("rb") as stream,
             pq.ParquetFile(stream, page_checksum_verification=True) as table,
         ):
-            problem = _check_columns(table.schema_arrow) or _check_ratio(table)
-            if not problem:
-                yield from _files(table, readable(path.name))
+            problem = _check_columns(table.schema_arrow)
+            for number in range(0 if problem else table.num_row_groups):
+                bomb = _check_ratio(table, number)
+                if bomb:
+                    yield _problem_file(path, bomb)
+                else:
+                    yield from _files(table, number, readable(path.name))
     except OSError as exc:
         # Arrow's own errors carry no number; those of the file system do.
         reason = "damaged_parquet" if exc.errno is None else "unreadable_archive"
@@ -59,9 +63,13 @@ def files_of_table(path: Path) -> Iterator[RawFile | LicenceFile]:
     except (pa.ArrowException, ValueError) as exc:
         problem = ("damaged_parquet", str(exc))
     if problem:
-        name = readable(path.name)
-        location = Location(repo=path.name.removesuffix(PARQUET_SUFFIX), old_commit=None, path=name)
-        yield RawFile(name=name, location=location, data=None, problem=problem, archive=name)
+        yield _problem_file(path, problem)
+
+
+def _problem_file(path: Path, problem: Problem) -> RawFile:
+    name = readable(path.name)
+    location = Location(repo=name.removesuffix(PARQUET_SUFFIX), old_commit=None, path=name)
+    return RawFile(name=name, location=location, data=None, problem=problem, archive=name)
 
 
 def _check_columns(schema: pa.Schema) -> Problem | None:
@@ -77,22 +85,22 @@ def _check_columns(schema: pa.Schema) -> Problem | None:
     return None
 
 
-def _check_ratio(table: pq.ParquetFile) -> Problem | None:
-    """Refuse what unpacks to far more than honest data do (see ``compression``)."""
-    metadata = table.metadata
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    for chunk in chunks:
+def _check_ratio(table: pq.ParquetFile, number: int) -> Problem | None:
+    """Refuse rows that unpack to far more than honest data do (see ``compression``)."""
+    group = table.metadata.row_group(number)
+    for chunk in (group.column(column) for column in range(group.num_columns)):
         allowed = max(chunk.total_compressed_size * _MAX_RATIO, _ALWAYS_ALLOWED_BYTES)
-        if chunk.total_uncompressed_size > allowed:
-            detail = f"{chunk.path_in_schema} unpacks to {chunk.total_uncompressed_size} bytes"
-            return "decompression_bomb", detail
+        if chunk.path_in_schema in _NEEDED + _OPTIONAL and chunk.total_uncompressed_size > allowed:
+            unpacked = f"{chunk.path_in_schema} unpacks to {chunk.total_uncompressed_size} bytes"
+            return "decompression_bomb", f"row group {number}: {unpacked}"
     return None
 
 
-def _files(table: pq.ParquetFile, archive: str) -> Iterator[RawFile | LicenceFile]:
+def _files(table: pq.ParquetFile, number: int, archive: str) -> Iterator[RawFile | LicenceFile]:
     columns = [name for name in _NEEDED + _OPTIONAL if name in table.schema_arrow.names]
-    for batch in table.iter_batches(_ROWS_A_BATCH, columns=columns, use_threads=False):
+    for batch in table.iter_batches(
+        _ROWS_A_BATCH, row_groups=[number], columns=columns, use_threads=False
+    ):
         contents = batch.column("content")
         names = batch.drop_columns(["content"])
         rows = names.cast(pa.schema([(name, pa.binary()) for name in names.column_names]))
