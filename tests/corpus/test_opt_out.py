@@ -1,8 +1,10 @@
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from jupyt5.errors import CorpusError, UsageError
+from jupyt5.files import sha256_file
 from jupyt5_corpus import opt_out_apply
 from jupyt5_corpus.check import check_corpus
 from jupyt5_corpus.opt_out import judge, load
@@ -86,6 +88,19 @@ def test_a_content_goes_wherever_it_is(apply, corpus, finished):
     result, out = apply({"content_sha256": row["content_hash"].upper()})
     assert result.removed == {"opted_out_content": 1}
     assert places(corpus.rows(out)) == places(corpus.rows(finished))[1:]
+    assert check_corpus(out) == ()
+
+
+def test_rows_are_found_in_every_row_group(apply, finished, corpus):
+    path = finished / "data" / "part-00000.parquet"
+    pq.write_table(pq.read_table(path), path, row_group_size=1)
+    manifest = manifest_of(finished)
+    manifest["shards"][0]["sha256"] = sha256_file(path)
+    (finished / "manifest.json").write_text(json.dumps(manifest))
+    rows = corpus.rows(finished)
+    result, out = apply({"content_sha256": rows[1]["content_hash"]})
+    assert result.removed == {"opted_out_content": 1}
+    assert corpus.rows(out) == [rows[0], *rows[2:]]
     assert check_corpus(out) == ()
 
 
