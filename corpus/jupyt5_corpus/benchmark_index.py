@@ -1,8 +1,9 @@
 """The index of benchmark problems that notebooks are searched for: hashes and names, no text.
 
 Each problem has parts (its question, its solution, its tests …, and the whole); a part is a set of
-n-grams of ``NGRAM_SIZE`` words. Beside them stand the MinHash signatures of whole benchmark notebooks. The
-bundled index is made by ``jupyt5-corpus make-overlap-index``, see ``benchmark_making``.
+n-grams of ``NGRAM_SIZE`` words. Beside them stand the MinHash signatures of whole benchmark
+notebooks. The bundled index is made by ``jupyt5-corpus make-overlap-index``, see
+``benchmark_making``.
 """
 
 import io
