@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from jupyt5_corpus.map.chart import Chart, name_cluster
@@ -244,10 +245,13 @@ def test_dark_and_small(tab: Page) -> None:
 
 @pytest.mark.skipif("JUPYT5_MAP" not in os.environ, reason="only on request: JUPYT5_MAP=map.html")
 def test_the_picture_of_the_documentation(browser: Browser) -> None:
-    context = browser.new_context(viewport={"width": 1360, "height": 940}, offline=True)
+    context = browser.new_context(viewport={"width": 1360, "height": 900}, offline=True)
     page = context.new_page()
     open_map(page, Path(os.environ["JUPYT5_MAP"]).resolve())
     settle(page)
-    picture = page.screenshot(path=os.environ.get("JUPYT5_SCREENSHOT"))
+    picture_path = Path(os.environ["JUPYT5_SCREENSHOT"])
+    page.screenshot(path=picture_path)
     context.close()
-    assert 20_000 < len(picture) < 300_000
+    # As a palette it has half the bytes.
+    Image.open(picture_path).convert("RGB").quantize(96).save(picture_path, optimize=True)
+    assert 20_000 < picture_path.stat().st_size < 300_000

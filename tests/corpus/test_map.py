@@ -185,6 +185,7 @@ def test_settings_that_make_no_map(changes):
         ([("code", "# a comment"), ("markdown", "  ### Third")], "Third"),
         ([("markdown", "#hashtag, no heading")], "name of file"),
         ([("markdown", "# ---")], "name of file"),
+        ([("markdown", "##### Copyright 2019 Them."), ("markdown", "# Own")], "Own"),
         ([], "name of file"),
         ([("markdown", f"# {'long ' * 100}")], f"{'long ' * 23}long…"),
         ([("markdown", "# tabs\tand \u202e turns")], "tabs and \u202e turns"),

@@ -78,7 +78,7 @@ def iter_sampled(
 
 
 def title_of(path: str, cells: Sequence[Mapping[str, str]]) -> str:
-    """Return a notebook's first heading with some text in it, else its file's name.
+    """Return a notebook's first heading that says something, else its file's name.
 
     Pictures, links, tags and emphasis are left out; the result is text, not markup, and may be
     anything.
@@ -88,7 +88,7 @@ def title_of(path: str, cells: Sequence[Mapping[str, str]]) -> str:
             continue
         for match in _HEADING.finditer(cell["source"][:_CELL_CHARS]):
             title = " ".join(_INLINE_MARKUP.sub(r"\1", _PICTURE.sub("", match[1])).split())
-            if any(char.isalnum() for char in title):
+            if _is_telling(title):
                 return _cut(title)
     return _cut(path.rpartition("/")[2].removesuffix(".ipynb"))
 
@@ -122,6 +122,11 @@ def _sample(row: Mapping[str, object], settings: MapSettings) -> tuple[SampledNo
         markdown_fraction=cast("float", row["markdown_fraction"]),
     )
     return notebook, [text[:_CELL_CHARS] for text in texts]
+
+
+def _is_telling(title: str) -> bool:
+    """Tell a title from signs alone and from the notice that whole galleries begin with."""
+    return any(map(str.isalnum, title)) and not title.lower().startswith("copyright")
 
 
 def _cut(text: str) -> str:
