@@ -56,6 +56,11 @@ def marked(kind: str) -> tuple[str, ...]:
     return ("pytest", "-m", f"{kind} and not ({others})")
 
 
+# In an environment of their own, see setup_env.py.
+CURATION_TESTS = (
+    str(ROOT / ".venv" / "curation" / "bin" / "python"),
+    *("-m", "pytest", "-m", "", "tests/dsp/test_nbgrader.py"),
+)
 CHECKS = (
     Check("ruff check", "lint", ("ruff", "check", ".")),
     Check("ruff format", "lint", ("ruff", "format", "--check", ".")),
@@ -65,6 +70,7 @@ CHECKS = (
     Check("unit tests", "unit", ("pytest",)),
     Check("TypeScript tests", "typescript", ("jlpm", "run", "test"), UI),
     Check("kernel tests", "kernel", marked("kernel")),
+    Check("curation tests", "curation", CURATION_TESTS),
     Check("slow tests", "slow", marked("slow")),
     Check("browser tests", "browser", marked("browser")),
 )

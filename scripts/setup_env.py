@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 INSTALL_STAMP = VENV / "install.json"
+# nbgrader adds panels to the JupyterLab that it is installed beside.
+CURATION = VENV / "curation"
+CURATION_EXTRA = "curate"
 UI_STAMP = VENV / "ui.sha256"
 UI_SOURCE = ROOT / "labextension"
 UI_BUILT = ROOT / "jupyt5" / "labextension"
@@ -58,6 +62,8 @@ def main(argv: list[str] | None = None) -> int:
         make_venv()
         install(extras | node_extra())
         link_node()
+        if "dev" in extras:
+            install_curation()
         if not options.no_ui:
             build_ui()
     except SetupError as exc:
@@ -96,6 +102,31 @@ def install(extras: set[str]) -> None:
     # A sandboxed kernel cannot write bytecode, and would compile all it loads at every start.
     run([str(BIN / "python"), "-c", f"import {KERNEL_MODULES}"], "Remove .venv, then try again.")
     INSTALL_STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras)}) + "\n")
+
+
+def install_curation() -> None:
+    """Make a second environment on top of `.venv`, for the tests that need nbgrader."""
+    key = digest(ROOT / name for name in INSTALL_INPUTS)
+    stamp = CURATION / "install.sha256"
+    if read_text(stamp) == key:
+        return
+    say(f"installing the extra {CURATION_EXTRA} beside it")
+    shutil.rmtree(CURATION, ignore_errors=True)
+    hint = "Check that the package index can be reached, then run make again."
+    run([str(BIN / "python"), "-m", "venv", "--without-pip", str(CURATION)], hint)
+    below, own = (next(each.glob("lib/python3*/site-packages")) for each in (VENV, CURATION))
+    (own / "below.pth").write_text(f"import site; site.addsitedir({str(below)!r})\n")
+    pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    requirements = read_extra(CURATION_EXTRA)
+    python = str(CURATION / "bin" / "python")
+    run([*pip, "--python", python, "install", "-c", "constraints.txt", *requirements], hint)
+    stamp.write_text(key)
+
+
+def read_extra(name: str) -> list[str]:
+    """Read an extra's requirements from pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project["optional-dependencies"][name]
 
 
 def node_extra() -> set[str]:

@@ -7,7 +7,9 @@ one worker each:
 - ``fork``: the context cells once, a forked child a sample. All samples are run; what n of them
   cost is read off when the n-th verdict is there.
 - ``fresh``: our own fresh process a sample. One sample is run; the rest is multiplied.
-- ``nbclient``: a fresh kernel and the whole notebook a sample. One is run; the rest is multiplied.
+- ``nbclient``: a fresh kernel and the whole notebook a sample, with no wall around it: take only
+  notebooks that you trust, and an environment that they may change (one of the shared set calls
+  pip). One is run; the rest is multiplied.
 
 A fourth run forks a bare IPython beside each sample, from the same process and state: the floor.
 Samples that ran out of time are counted apart, on no side. Rows are kept in FILE, a broken run

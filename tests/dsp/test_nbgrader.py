@@ -180,14 +180,14 @@ def test_broken_build_goes_on(
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run_build(*argv, "--out", whole) == 0
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jupyt5_dsp.curation.build.find_near_duplicates", stop)
+        patch.setattr("jupyt5_dsp.curation.build.list_opened", stop)
         assert run_build(*argv, "--out", broken) == 130
     log_path = broken / ".build" / "validation.jsonl"
-    assert len(log_path.read_text().splitlines()) == 5
+    assert len(log_path.read_text().splitlines()) == 4
     assert run_build(course, "--name", "D", "--out", broken, "--sandbox", sandbox_option) == 2
     with monkeypatch.context() as patch:
         patch.setattr("jupyt5_dsp.validation.gather_evidence", stop)  # nothing is run again

@@ -82,7 +82,7 @@ def test_r08_nothing_that_a_sample_started_outlives_its_verdict(
     def list_new() -> set[int]:
         return set(list_descendants()) - before
 
-    num_samples = 50 if isolation == "fork" else 20
+    num_samples = 50
     num_judged, most = 0, 0
     for found in run_job(make_notebook([LEAVER] * num_samples), setting):
         if isinstance(found, Judged):
