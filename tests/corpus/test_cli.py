@@ -1,5 +1,5 @@
-import json
 import contextlib
+import json
 import os
 import signal
 import subprocess
