@@ -85,9 +85,7 @@ def make_index(
         part_problems=np.array([numbers[part.problem] for part in part_list], np.uint16),
         part_sizes=np.array([each.size for each in part_ngrams], np.uint16),
         problems=problems,
-        signatures=np.array([each for _, each in fingerprints], np.uint32).reshape(
-            -1, NUM_PERMUTATIONS
-        ),
+        signatures=_stack([each for _, each in fingerprints]),
         notebooks=[name for name, _ in fingerprints],
         about={
             "ngram_size": NGRAM_SIZE,
@@ -97,6 +95,10 @@ def make_index(
             "num_common_ngrams_left_out": ngrams.size - kept.size,
         },
     )
+
+
+def _stack(signatures: list[NDArray[np.uint32]]) -> NDArray[np.uint32]:
+    return np.array(signatures, np.uint32).reshape(-1, NUM_PERMUTATIONS)
 
 
 def _add_wholes(parts: list[Part], candidates: list[NDArray[np.uint64]]) -> None:

@@ -125,10 +125,7 @@ def apply_opt_out(
     """
     folder, out = folder.resolve(), out.resolve()
     manifest = require_manifest(folder)
-    if out == folder or folder in out.parents:
-        message = f"{out} lies in the corpus that is read. Choose another --out."
-        raise UsageError(message)
-    require_new_folder(out)
+    _check_place(folder, out)
     search = _prepare(folder, manifest, opt_out)
     hits, num_kept_copies = _find_hits(folder, manifest, search, with_copies=with_copies)
     gone = _count_gone_names(folder, manifest, hits) if hits else {}
@@ -147,6 +144,13 @@ def apply_opt_out(
         num_rewritten=len(hits),
         unmatched=search.unmatched(),
     )
+
+
+def _check_place(folder: Path, out: Path) -> None:
+    if out == folder or folder in out.parents:
+        message = f"{out} lies in the corpus that is read. Choose another --out."
+        raise UsageError(message)
+    require_new_folder(out)
 
 
 def _prepare(folder: Path, manifest: Mapping[str, object], opt_out: OptOut) -> _Search:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from jupyt5.console import progress
 from jupyt5.errors import CorpusError
-from jupyt5_corpus.shards import iter_row_groups, removed_paths, require_manifest, shard_paths
 from jupyt5_corpus.removals import read_removals
+from jupyt5_corpus.shards import iter_row_groups, removed_paths, require_manifest, shard_paths
 
 __all__ = ["CorpusStats", "read_stats"]
 

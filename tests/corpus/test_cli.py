@@ -153,7 +153,7 @@ def test_killed_at_any_point_and_started_again_gives_the_same_bytes(
         while not state_path.is_file() and process.poll() is None:
             time.sleep(0.02)
         time.sleep(delay_s)
-        # Ctrl-C reaches every process of the group; a kill is meant for one. All may be done by now.
+        # Ctrl-C reaches every process of the group; a kill is meant for one. None may be left.
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if sent == signal.SIGINT else os.kill)(process.pid, sent)
         _, errors = process.communicate(timeout=60)

@@ -24,13 +24,7 @@ __all__ = ["write_map"]
 def write_map(folder: Path, out: Path, settings: MapSettings) -> Chart:
     """Draw the map of a corpus.
 
-    Memory holds the drawn notebooks' names, vectors and word counts; their cells go to a
-    temporary file.
-
-    Args:
-        folder: Finished corpus.
-        out: HTML page to write.
-        settings: What to draw and how finely.
+    Memory holds the drawn notebooks' names, vectors and word counts; cells go to a temporary file.
 
     Returns:
         What is on the map.
@@ -41,9 +35,7 @@ def write_map(folder: Path, out: Path, settings: MapSettings) -> Chart:
         OSError: If ``out`` cannot be written.
     """
     manifest = require_manifest(folder)
-    if out.is_dir() or not out.resolve().parent.is_dir():
-        message = f"{out} cannot be written: it is a folder or lies in none. Choose another --out."
-        raise UsageError(message)
+    _check_place(out)
     drawn = draw_notebooks(folder, manifest, settings)
     notebooks: list[SampledNotebook] = []
     with tempfile.TemporaryDirectory(prefix="jupyt5-map-") as work:
@@ -53,23 +45,27 @@ def write_map(folder: Path, out: Path, settings: MapSettings) -> Chart:
         vectors_ND = notebook_vectors(lines_path, len(notebooks))
         known_N = np.linalg.norm(vectors_ND, axis=1) > 0
         _check_enough(folder, int(known_N.sum()))
+        documents = _documents(lines_path, known_N)
+        num_clusters, seed = settings.num_clusters, settings.seed
         clusters = find_clusters(
-            vectors_ND[known_N],
-            _documents(lines_path, known_N),
-            num_clusters=settings.num_clusters,
-            seed=settings.seed,
+            vectors_ND[known_N], documents, num_clusters=num_clusters, seed=seed
         )
     placed = [notebook for notebook, known in zip(notebooks, known_N, strict=True) if known]
-    places_N2 = place(vectors_ND[known_N], seed=settings.seed)
     chart = Chart(
         notebooks=placed,
-        places_N2=places_N2,
+        places_N2=place(vectors_ND[known_N], seed=seed),
         clusters=[name_cluster(cluster, placed) for cluster in clusters],
         num_without_words=len(notebooks) - len(placed),
         settings=settings,
     )
     write_atomic(out, render_page(chart))
     return chart
+
+
+def _check_place(out: Path) -> None:
+    if out.is_dir() or not out.resolve().parent.is_dir():
+        message = f"{out} cannot be written: it is a folder or lies in none. Choose another --out."
+        raise UsageError(message)
 
 
 def _texts(

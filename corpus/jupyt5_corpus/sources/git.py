@@ -125,13 +125,7 @@ class Git:
         process = _start(arguments, {**self._environment(), **(variables or {})})
         stdout = cast("BinaryIO", process.stdout)
         watch = _Watch(process, self)
-        threads = [
-            threading.Thread(target=watch.run, daemon=True),
-            threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True),
-            threading.Thread(target=watch.drain, args=(process.stderr,), daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
+        threads = _start_threads(watch, process, stdin)
         is_whole = False
         try:
             yield stdout
@@ -212,6 +206,20 @@ class _Watch:
         git = self._git
         if git.watched and not self.verdict and _size_of(git.watched) > git.max_watched_bytes:
             self.verdict = ("too_large", f"over {git.max_watched_bytes} bytes to fetch")
+
+
+def _start_threads(
+    watch: _Watch, process: "subprocess.Popen[bytes]", stdin: Iterable[bytes]
+) -> list[threading.Thread]:
+    """Watch a process, write its input and read its messages, each in a thread."""
+    threads = [
+        threading.Thread(target=watch.run, daemon=True),
+        threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True),
+        threading.Thread(target=watch.drain, args=(process.stderr,), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
