@@ -34,6 +34,7 @@ from typing import TypeVar
 
 import nbformat
 import orjson
+from nbformat import ValidationError
 
 from jupyt5.errors import NotebookError
 from jupyt5.notebook import read_notebook
@@ -83,7 +84,7 @@ def compare_readers(source: Path, number: int) -> dict[str, object]:
         text = data.decode("utf-8", "replace")
         try:
             pairs = [(clock(read_theirs, text), clock(read_ours, data)) for _ in range(NUM_REPEATS)]
-        except (NotebookError, nbformat.validator.NotebookValidationError, ValueError, KeyError):
+        except (NotebookError, ValidationError, ValueError, KeyError, AttributeError):
             continue
         theirs_s += min(theirs for theirs, _ in pairs)
         ours_s += min(ours for _, ours in pairs)
