@@ -5,10 +5,12 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from jupyt5 import console
+from jupyt5_corpus.filters.holdout import STEP as HOLDOUT
 from jupyt5_corpus.holdout_lists import bundled_file, read_file
 from jupyt5_corpus.workers import default_num_workers
 
@@ -67,9 +69,11 @@ def _build(options: argparse.Namespace) -> int:
     start_s = time.monotonic()
     recipe = load_recipe(
         options.recipe,
-        holdout_files=[bundled_file(), *(read_file(path) for path in options.holdout)],
+        holdout_files=[read_file(path) for path in options.holdout],
         opt_out=load(options.opt_out) if options.opt_out else None,
     )
+    if recipe.has(HOLDOUT):
+        recipe = replace(recipe, holdout_files=(bundled_file(), *recipe.holdout_files))
     for skipped in recipe.skipped():
         logger.warning("Skipped: list %s; %s.", skipped["list"], skipped["reason"])
     result = _run(options, recipe)

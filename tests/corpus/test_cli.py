@@ -113,6 +113,14 @@ def test_help_has_examples(capsys):
     assert "jupyt5-corpus build shards/ --out corpus/" in capsys.readouterr().out
 
 
+def test_a_recipe_without_holdout_needs_no_list(shards, tmp_path):
+    recipe_path = tmp_path / "short.yaml"
+    recipe_path.write_text("name: short\nsteps: [parse, exact_duplicates]\n")
+    arguments = ["--out", str(tmp_path / "corpus"), "--workers", "1", "--recipe", str(recipe_path)]
+    assert main(["build", str(shards), *arguments]) == 0
+    assert main(["check", str(tmp_path / "corpus")]) == 0
+
+
 @pytest.mark.parametrize("room_bytes", [600, 4_000])
 def test_a_full_disk_is_one_message_and_no_corpus(shards, tmp_path, room_bytes):
     script = (
