@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import cast
 
 from jupyt5.console import progress
-from jupyt5.errors import CorpusError
 from jupyt5.files import sha256_file
 from jupyt5_corpus.content import content_hash
 from jupyt5_corpus.filters import RowStep, exact_duplicates
 from jupyt5_corpus.holdout_lists import bundled_file, load
-from jupyt5_corpus.manifest import MANIFEST_NAME, read_manifest
 from jupyt5_corpus.removals import read_removals
 from jupyt5_corpus.row import Removal, Row
+from jupyt5_corpus.shards import require_manifest
 from jupyt5_corpus.split import side_of
 from jupyt5_corpus.steps import HELD_OUT_BY, StepChoice, StepContext, make_steps
 from jupyt5_corpus.tables import Added, iter_corpus
@@ -30,11 +29,7 @@ def check_corpus(folder: Path) -> tuple[str, ...]:
     Raises:
         CorpusError: If the folder holds no corpus.
     """
-    manifest = read_manifest(folder) if folder.is_dir() else None
-    if manifest is None:
-        message = f"{folder} holds no corpus: no {MANIFEST_NAME} of ours. Check the path."
-        raise CorpusError(message)
-    return tuple(_find_problems(folder, manifest))
+    return tuple(_find_problems(folder, require_manifest(folder)))
 
 
 def _find_problems(folder: Path, manifest: Mapping[str, object]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import cast
 import orjson
 
 from jupyt5.errors import CorpusError, UsageError
+from jupyt5_corpus.filters import removal_of
 from jupyt5_corpus.row import Removal, Row
 
 __all__ = ["STEP", "OptOut", "find_reason", "judge", "load", "owner_of"]
@@ -82,18 +83,7 @@ def judge(row: Row, opt_out: OptOut) -> Row | Removal:
     if found is None:
         return row
     reason, detail = found
-    return Removal(
-        repo=row.repo,
-        path=row.path,
-        commit=row.commit,
-        blob_sha=row.blob_sha,
-        fork_of=row.fork_of,
-        content_hash=row.content_hash,
-        is_substantial=row.is_substantial,
-        step=STEP,
-        reason=reason,
-        detail=detail,
-    )
+    return removal_of(row, step=STEP, reason=reason, detail=detail)
 
 
 def find_reason(repo: str, content_hash: str, opt_out: OptOut) -> tuple[str, str] | None:
