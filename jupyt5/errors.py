@@ -46,7 +46,15 @@ class UsageError(Jupyt5Error):
 
 
 class NotebookError(Jupyt5Error):
-    """Raised when a file is not a notebook or cannot be written as one."""
+    """Raised when a file is not a notebook or cannot be written as one.
+
+    Attributes:
+        advice: The end of the message that tells the file's owner what to do, "" for none.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.advice = advice
 
 
 class ContextError(Jupyt5Error):

@@ -5,6 +5,7 @@ readable files are read. A cell's source is changed by replacing just its bytes 
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ _KIND_OF_TYPE: Mapping[object, CellKind] = {
     "heading": "markdown",
 }
 _MAX_HEADING_LEVEL = 6
+_MAX_SHOWN_CHARS = 40
+_RESTORE = "Restore it from a backup or mend it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,17 @@ def read_notebook(path_or_bytes: str | Path | bytes, *, name: str | None = None)
     """
     label = name or ("notebook" if isinstance(path_or_bytes, bytes) else str(path_or_bytes))
     document = _parse(_load(path_or_bytes, label), label)
-    nbformat = _as_int(document.get("nbformat"), 4 if "cells" in document else 0)
+    nbformat = _find_nbformat(document)
     if nbformat < _OLDEST_NBFORMAT:
         message = (
             f"{label} is not a notebook that can be read: nbformat is "
-            f"{document.get('nbformat', 'missing')}. Open and save it in a current Jupyter."
+            f"{_shorten(document.get('nbformat', 'missing'))}."
         )
-        raise NotebookError(message)
+        raise NotebookError(message, "Open and save it in a current Jupyter.")
+    cells = document.get("cells")
+    if not isinstance(cells, list | None) and not isinstance(document.get("worksheets"), list):
+        message = f"{label} is not a notebook: its cells are {_shorten(cells)}, not a list."
+        raise NotebookError(message, _RESTORE)
     metadata = _as_mapping(document.get("metadata"))
     raw_cells = _list_raw_cells(document)
     return Notebook(
@@ -158,9 +165,26 @@ def _parse_slowly(raw: bytes, label: str) -> object:
             reason = f"{exc.msg} at line {exc.lineno}, column {exc.colno}"
         else:
             reason = "nested too deeply" if isinstance(exc, RecursionError) else str(exc)
-        message = f"{label} is not valid JSON: {reason}. Restore it from a backup or mend it."
-        raise NotebookError(message) from exc
+        message = f"{label} is not valid JSON: {reason}."
+        raise NotebookError(message, _RESTORE) from exc
     return document
+
+
+def _find_nbformat(document: Mapping[str, object]) -> int:
+    """Return nbformat, or 0 where nothing can be made of it."""
+    stated = document.get("nbformat")
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        return stated
+    # "4", 4.0 or nothing stands in files that open everywhere; true, NaN or a list does not.
+    is_plausible = isinstance(stated, str | None) or (
+        isinstance(stated, float) and math.isfinite(stated)
+    )
+    return 4 if is_plausible and "cells" in document else 0
+
+
+def _shorten(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
 
 
 def _list_raw_cells(document: Mapping[str, object]) -> list[Mapping[str, object]]:

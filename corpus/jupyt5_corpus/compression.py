@@ -7,7 +7,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["DecompressionBombError", "compress", "open_packed", "open_to_pack"]
 
 _BUFFER_BYTES = 1 << 20
-# So much before a damaged place may be lost.
+# Unpacked at once; past a damaged place, so much is unpacked again byte by byte.
 _PIECE_BYTES = 128 << 10
 # The shared corpus unpacks to 8.5 times its size, text of one repeated line to some hundred times.
 _MAX_RATIO = 1_000
@@ -50,7 +50,7 @@ def open_packed(path: Path) -> Generator[BinaryIO]:
             if path.suffix == ".gz":
                 unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=raw, mode="rb"))
             else:
-                unpacked = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+                unpacked = cast("BinaryIO", _Frames(path, raw))
             yield io.BufferedReader(_Measured(unpacked, path), _BUFFER_BYTES)
         except (OSError, EOFError, zlib.error) as exc:
             # The decompressors' own errors carry no number; those of the file system do.
@@ -77,6 +77,46 @@ def compress(data: bytes) -> bytes:
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(data)
     return sink.getvalue().to_pybytes()
+
+
+class _Frames:
+    """The content of zstd frames that follow each other, up to the very place of a damage."""
+
+    def __init__(self, path: Path, raw: BinaryIO) -> None:
+        self._path = path
+        self._stream = _unpack(raw)
+        self._position = 0
+        self._error: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        if self._error:
+            raise self._error
+        try:
+            data = self._stream.read(size)
+        except OSError as exc:
+            if exc.errno is not None:
+                raise
+            data, self._error = self._read_again(), exc
+            if not data:
+                raise
+        self._position += len(data)
+        return data
+
+    def _read_again(self) -> bytes:
+        """Read what Arrow had unpacked, and threw away, in the call that failed."""
+        data = bytearray()
+        with self._path.open("rb") as raw, suppress(OSError):
+            stream = _unpack(raw)
+            num_left = self._position
+            while num_left:
+                num_left -= len(stream.read(min(num_left, _PIECE_BYTES)))
+            while len(data) < _PIECE_BYTES and (byte := stream.read(1)):
+                data += byte
+        return bytes(data)
+
+
+def _unpack(raw: BinaryIO) -> BinaryIO:
+    return cast("BinaryIO", pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
 
 
 class _Measured(io.RawIOBase):

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from jupyt5_corpus.filters.parse import parse
 from jupyt5_corpus.metadata import Repository
 from jupyt5_corpus.row import Removal, Row
@@ -52,7 +54,9 @@ def test_damaged_json_is_removed_with_the_reader_s_reason():
     removal = parse(raw(b'{"cells": ['), REPOSITORY, blob_sha=None)
     assert isinstance(removal, Removal)
     assert (removal.step, removal.reason) == ("parse", "invalid_notebook")
-    assert "JSON" in removal.detail
+    assert "is not valid JSON: Expecting value at line 1" in removal.detail
+    assert removal.detail.endswith(".")
+    assert "Restore" not in removal.detail
     assert removal.blob_sha is not None
 
 
@@ -76,6 +80,40 @@ def test_lone_surrogates_anywhere_can_be_stored():
     }
     row = parse(raw(json.dumps(notebook).encode()), REPOSITORY, blob_sha=None)
     assert isinstance(row, Row)
-    for text in (row.kernel, row.language, row.cells[0].source):
-        assert text
-        assert text.encode()
+    assert (row.kernel, row.language, row.cells[0].source) == ("k\ufffd", "l\ufffd", "x = '\ufffd'")
+
+
+def test_endless_names_of_languages_and_kernels_are_none():
+    metadata = {"kernelspec": {"name": "k" * 101}, "language_info": {"name": "l" * 3_000_000}}
+    data = json.dumps({"nbformat": 4, "metadata": metadata, "cells": []}).encode()
+    row = parse(raw(data), REPOSITORY, blob_sha=None)
+    assert isinstance(row, Row)
+    assert (row.kernel, row.language) == (None, None)
+    row = parse(raw(data.replace(b"k" * 101, b"k" * 100)), REPOSITORY, blob_sha=None)
+    assert isinstance(row, Row)
+    assert row.kernel == "k" * 100
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b'{"nbformat": true, "cells": []}', "nbformat is true."),
+        (b'{"nbformat": NaN, "cells": []}', "nbformat is NaN."),
+        (b'{"nbformat": -Infinity, "cells": []}', "nbformat is -Infinity."),
+        (b'{"nbformat": 4, "cells": {}}', "its cells are {}, not a list."),
+        (b'{"nbformat": 4, "cells": "no"}', "its cells are no, not a list."),
+    ],
+)
+def test_what_no_notebook_says_is_removed_and_nobody_is_told_what_to_do(data, detail):
+    removal = parse(raw(data), REPOSITORY, blob_sha=None)
+    assert isinstance(removal, Removal)
+    assert removal.reason == "invalid_notebook"
+    assert removal.detail.endswith(detail)
+
+
+@pytest.mark.parametrize("stated", [b'"4"', b"4.0", b"null"])
+def test_a_format_written_in_another_way_is_read(stated):
+    data = b'{"nbformat": ' + stated + b', "cells": [{"cell_type": "code", "source": "x"}]}'
+    row = parse(raw(data), REPOSITORY, blob_sha=None)
+    assert isinstance(row, Row)
+    assert (row.nbformat, len(row.cells)) == (4, 1)

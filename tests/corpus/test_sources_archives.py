@@ -81,6 +81,43 @@ def test_a_file_that_is_no_archive_has_a_reason(tmp_path, data):
     assert reasons_of(tmp_path / "bad.tar") == [("bad.tar", "damaged_archive")]
 
 
+@pytest.mark.parametrize("pack", [bytes, compress])
+def test_archives_that_follow_each_other_are_all_read(tmp_path, make, pack):
+    """As ``cat a.tar b.tar > c.tar`` makes them."""
+    members = {f"a/b/{n}.ipynb": os.urandom(700) for n in range(3)}
+    data = b"".join(pack(make.tar({name: text})) for name, text in members.items())
+    path = tmp_path / ("c.tar" if pack is bytes else "c.tar.zst")
+    path.write_bytes(data)
+    assert [(file.name, file.data) for file in files_of(path)] == list(members.items())
+
+
+def test_no_archive_after_the_end_of_one_has_a_reason(tmp_path, make):
+    (tmp_path / "a.tar").write_bytes(make.tar({"a/b/1.ipynb": b"1"}) + b"junk" * 300)
+    first, last = files_of(tmp_path / "a.tar")
+    assert (first.name, first.data) == ("a/b/1.ipynb", b"1")
+    message = "after its end, from byte 10240, follow data that are no archive"
+    assert last.problem == ("damaged_archive", message)
+
+
+def test_junk_after_a_frame_costs_nothing_that_was_packed(tmp_path, make):
+    noise = {f"a/b/{n}.ipynb": os.urandom(5000) for n in range(40)}
+    (tmp_path / "two.tar.zst").write_bytes(compress(make.tar(noise)) + b"trailing junk")
+    *before, last = files_of(tmp_path / "two.tar.zst")
+    assert [(file.name, file.data) for file in before] == list(noise.items())
+    assert (last.name, last.problem[0]) == ("two.tar.zst", "damaged_archive")
+
+
+def test_zeros_alone_have_a_reason_but_an_empty_archive_needs_none(tmp_path, make, monkeypatch):
+    (tmp_path / "empty.tar").write_bytes(make.tar({}))
+    assert files_of(tmp_path / "empty.tar") == []
+    (tmp_path / "zeros.tar").write_bytes(bytes(20_480))
+    (file,) = files_of(tmp_path / "zeros.tar")
+    assert file.problem == ("damaged_archive", "it holds nothing but 20480 bytes of zeros")
+    monkeypatch.setattr(compression, "_ALWAYS_ALLOWED_BYTES", 1 << 20)
+    (tmp_path / "bomb.tar.zst").write_bytes(compress(bytes(100 << 20)))
+    assert reasons_of(tmp_path / "bomb.tar.zst") == [("bomb.tar.zst", "decompression_bomb")]
+
+
 # Inside a member, between two members, inside a header, before the end mark.
 @pytest.mark.parametrize("num_bytes", [8_000, 5_632, 5_700, 11_264])
 def test_what_comes_before_the_cut_counts(tmp_path, make, num_bytes):

@@ -109,11 +109,18 @@ def test_language_and_kernel(metadata: object, language: str | None, kernel: str
 
 @pytest.mark.parametrize(
     "cells",
-    [None, 3, "cells", {}, [None, 3, "x", [1]], [{}], [{"source": None}], [{"source": [1, None]}]],
+    [None, [None, 3, "x", [1]], [{}], [{"source": None}], [{"source": [1, None]}]],
 )
 def test_strange_cells_are_no_reason_to_stop(cells: object):
     for cell in read(document() | {"cells": cells}).cells:
         assert cell.source == ""
+
+
+@pytest.mark.parametrize("cells", [3, "cells", {}, {"cell_type": "code"}, "x" * 10_000])
+def test_cells_that_are_no_list_are_refused(cells: object):
+    with pytest.raises(NotebookError, match="its cells are .{1,50}, not a list") as caught:
+        read(document() | {"cells": cells})
+    assert str(caught.value).endswith(caught.value.advice)
 
 
 def test_missing_fields():
@@ -280,7 +287,7 @@ def test_write_skips_what_is_no_cell(tmp_path: Path):
         (document(code("x")), -1, "no cell -1"),
         (document(), 0, "no cell 0"),
         (document({"cell_type": "code"}), 0, "no source"),
-        (document() | {"cells": {}}, 0, "no cell 0"),
+        (document() | {"cells": {}}, 0, "not a list"),
     ],
 )
 def test_a_refused_write_leaves_the_file(tmp_path: Path, value: object, cell_idx: int, reason: str):

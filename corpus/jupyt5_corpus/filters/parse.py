@@ -12,6 +12,8 @@ __all__ = ["STEP", "parse"]
 STEP = "parse"
 _MAX_DETAIL_CHARS = 300
 _MAX_NBFORMAT = 99
+# Names of languages and kernels; longer ones name nothing.
+_MAX_NAME_CHARS = 100
 
 
 def parse(raw_file: RawFile, repository: Repository, *, blob_sha: str | None) -> Row | Removal:
@@ -33,7 +35,7 @@ def parse(raw_file: RawFile, repository: Repository, *, blob_sha: str | None) ->
         try:
             notebook = read_notebook(raw_file.data, name=location.path)
         except NotebookError as exc:
-            detail = str(exc)
+            detail = str(exc).removesuffix(exc.advice).rstrip()
         if notebook is not None and notebook.nbformat > _MAX_NBFORMAT:
             detail, notebook = f"nbformat is {notebook.nbformat}", None
     if notebook is None:
@@ -72,8 +74,8 @@ def _make_row(
         fork_of=repository.fork_of,
         retrieved=repository.retrieved,
         nbformat=notebook.nbformat,
-        language=_well_formed(notebook.language),
-        kernel=_well_formed(notebook.kernel),
+        language=_as_name(notebook.language),
+        kernel=_as_name(notebook.kernel),
         cells=cells,
         num_code=sum(cell.kind == "code" for cell in cells),
         num_markdown=num_markdown,
@@ -86,6 +88,8 @@ def _make_row(
     )
 
 
-def _well_formed(text: str | None) -> str | None:
-    """Replace lone surrogates, which no UTF-8 file can hold."""
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+def _as_name(text: str | None) -> str | None:
+    """Return a name as it can be stored: lone surrogates become U+FFFD, as they do in sources."""
+    if text is None or len(text) > _MAX_NAME_CHARS:
+        return None
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,7 @@
-"""Notebooks in ``.tar`` and ``.tar.zst`` archives, read as streams."""
+"""Notebooks in ``.tar`` and ``.tar.zst`` archives, read as streams.
+
+Archives and zstd frames may follow each other in a file; all are read.
+"""
 
 import io
 import tarfile
@@ -29,6 +32,7 @@ ARCHIVE_SUFFIXES = (".tar", ".tar.zst")
 _SKIP_BYTES = 1 << 20
 # Headers of one member: names, owners and times take some hundred bytes.
 _MAX_HEADER_BYTES = 1 << 20
+_ZEROS = bytes(tarfile.BLOCKSIZE)
 
 
 def files_of_archive(path: Path) -> Iterator[RawFile | LicenceFile]:
@@ -43,7 +47,7 @@ def files_of_archive(path: Path) -> Iterator[RawFile | LicenceFile]:
         with open_packed(path) as stream:
             yield from _files(_Forward(stream), path.name, default_repo)
     except DecompressionBombError as exc:
-        problem = ("decompression_bomb", str(exc))
+        problem = ("decompression_bomb", str(exc).replace(str(path), path.name))
     except OSError as exc:
         problem = ("unreadable_archive", exc.strerror or str(exc))
     # Besides its own errors, tarfile lets these of a broken header through.
@@ -56,16 +60,11 @@ def files_of_archive(path: Path) -> Iterator[RawFile | LicenceFile]:
 
 
 def _files(stream: "_Forward", name: str, default_repo: str) -> Iterator[RawFile | LicenceFile]:
-    stream.allow(_MAX_HEADER_BYTES)
-    with tarfile.open(fileobj=stream, mode="r:", errors="surrogateescape") as archive:
-        while True:
-            stream.allow(_MAX_HEADER_BYTES)
-            member = archive.next()
-            if member is None:
-                break
-            # What tarfile keeps would grow with the archive.
-            archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-            archive.pax_headers = {}
+    """Read an archive, and those that follow it in the same file (``cat a.tar b.tar``)."""
+    has_members, has_more = False, True
+    while has_more:
+        for archive, member in _members(stream):
+            has_members = True
             location = locate(readable(member.name), readable(default_repo))
             if not member.name.endswith(NOTEBOOK_SUFFIX) and not is_licence(location):
                 continue
@@ -75,9 +74,44 @@ def _files(stream: "_Forward", name: str, default_repo: str) -> Iterator[RawFile
             yield make_file(
                 readable(member.name), location, data, problem=problem, archive=readable(name)
             )
-    if not stream.is_at_end_mark:
-        message = "it ends early, without the two blocks of zeros that end an archive"
+        if not stream.is_at_end_mark:
+            message = "it ends early, without the two blocks of zeros that end an archive"
+            raise tarfile.ReadError(message)
+        has_more = _find_next(stream)
+    # An honest archive without members is one record long.
+    if not has_members and stream.tell() > tarfile.RECORDSIZE:
+        message = f"it holds nothing but {stream.tell()} bytes of zeros"
         raise tarfile.ReadError(message)
+
+
+def _members(stream: "_Forward") -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    stream.allow(_MAX_HEADER_BYTES)
+    with tarfile.open(fileobj=stream, mode="r:", errors="surrogateescape") as archive:
+        while True:
+            stream.allow(_MAX_HEADER_BYTES)
+            member = archive.next()
+            if member is None:
+                return
+            # What tarfile keeps would grow with the archive.
+            archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            archive.pax_headers = {}
+            yield archive, member
+
+
+def _find_next(stream: "_Forward") -> bool:
+    """Tell whether another archive follows.
+
+    Raises:
+        tarfile.ReadError: If something else does.
+    """
+    block = stream.pass_zeros()
+    try:
+        if block:
+            tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError as exc:
+        message = f"after its end, from byte {stream.tell()}, follow data that are no archive"
+        raise tarfile.ReadError(message) from exc
+    return bool(block)
 
 
 def _read_member(
@@ -106,11 +140,21 @@ class _Forward(io.RawIOBase):
         self._stream = stream
         self._position = 0
         self._num_allowed = 0
+        self._ahead = b""
         self.is_at_end_mark = False
 
     def allow(self, num_bytes: int) -> None:
         """Set how many bytes may be read from here."""
         self._num_allowed = num_bytes
+
+    def pass_zeros(self) -> bytes:
+        """Pass over blocks of zeros; return the block that follows, which stays to be read."""
+        while block := self._read_whole(tarfile.BLOCKSIZE):
+            if block != _ZEROS[: len(block)]:
+                self._ahead = block
+                self._position -= len(block)
+                return block
+        return b""
 
     def readable(self) -> bool:
         return True
@@ -140,7 +184,7 @@ class _Forward(io.RawIOBase):
         return self._position
 
     def _read_whole(self, size: int) -> bytes:
-        data = self._stream.read(size)
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
         while len(data) < size and (more := self._stream.read(size - len(data))):
             data += more
         self._position += len(data)
