@@ -13,7 +13,7 @@ from jupyt5_corpus.layout import Layout
 from jupyt5_corpus.recipe import Recipe, load_python
 from jupyt5_corpus.row import Removal, Row
 from jupyt5_corpus.sources import Unit
-from jupyt5_corpus.steps import StepContext
+from jupyt5_corpus.steps import SECRETS, StepContext
 
 __all__ = [
     "BuildSpec",
@@ -102,5 +102,5 @@ def _load_context(layout: Layout, _stamp: int) -> StepContext:
         holdouts=load(recipe.holdout_files),
         opt_out=recipe.opt_out,
         own_steps=cast("Mapping[str, Callable[..., Row | Removal]]", own_steps),
-        rules_dir=layout.rules,
+        rules_dir=layout.rules if recipe.has(SECRETS) else None,
     )

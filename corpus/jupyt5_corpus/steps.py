@@ -157,9 +157,11 @@ def _make_step(choice: StepChoice, context: StepContext) -> RowStep:
             assert context.opt_out is not None
             return partial(judge, opt_out=context.opt_out)
         case "holdout":
-            return partial(holdout.hold_out, holdouts=context.holdouts)
+            return partial(
+                holdout.hold_out, holdouts=context.holdouts, rules_dir=context.rules_dir
+            )
         case "overlap":
-            return _hold_out_overlap
+            return partial(_hold_out_overlap, rules_dir=context.rules_dir)
         case "markdown_focused":
             return markdown_focused.mark_markdown_focused
         case _:
@@ -209,8 +211,9 @@ def _make_fingerprint(row: Row) -> Row:
     return row
 
 
-def _hold_out_overlap(row: Row) -> Row | Removal:
+def _hold_out_overlap(row: Row, *, rules_dir: Path | None) -> Row | Removal:
     from jupyt5_corpus.benchmark_index import load_bundled
     from jupyt5_corpus.filters.overlap import hold_out_overlap
 
-    return hold_out_overlap(row, fingerprint_of(row), load_bundled())
+    index = load_bundled()
+    return hold_out_overlap(row, fingerprint_of(row), index, rules_dir=rules_dir)

@@ -7,6 +7,8 @@ Afterwards, with all notebooks known, their equal and near copies go too, and wh
 repositories that consist mostly of such notebooks (``find_forks``).
 """
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,16 +17,22 @@ from jupyt5_corpus.filters import removal_of
 from jupyt5_corpus.holdout_lists import Holdouts
 from jupyt5_corpus.row import Removal, Row
 
-__all__ = ["STEP", "find_forks", "hold_out", "quote"]
+__all__ = ["STEP", "find_forks", "hold_out", "quote", "redacted"]
 
 STEP = "holdout"
 _MIN_FORK_NOTEBOOKS = 2
 _MAX_QUOTED_CHARS = 300
 
 
-def hold_out(row: Row, holdouts: Holdouts) -> Row | Removal:
-    """Remove the row if a holdout list names its repository, its content or one of its cells."""
-    match = _match_repo(row, holdouts) or _match_text(row, holdouts)
+def hold_out(row: Row, holdouts: Holdouts, *, rules_dir: Path | None = None) -> Row | Removal:
+    """Remove the row if a holdout list names its repository, its content or one of its cells.
+
+    Args:
+        row: The notebook.
+        holdouts: What to look for.
+        rules_dir: See ``redacted``, for the cell that is quoted.
+    """
+    match = _match_repo(row, holdouts) or _match_text(row, holdouts, rules_dir)
     if match is None:
         return row
     reason, detail = match
@@ -50,6 +58,20 @@ def find_forks(repos: NDArray[np.uint32], is_held: NDArray[np.bool_]) -> NDArray
     return np.flatnonzero(is_fork).astype(np.uint32)
 
 
+def redacted(row: Row, rules_dir: Path | None) -> Row:
+    """Return the row as it may be quoted.
+
+    Args:
+        row: The notebook, whole: half a secret would not be known for one.
+        rules_dir: Compiled rules of the detectors of secrets; None to quote the row as it is.
+    """
+    if rules_dir is None:
+        return row
+    from jupyt5_corpus.filters.secrets import redact
+
+    return redact(row, rules_dir=rules_dir)
+
+
 def quote(text: str) -> str:
     """Return a text in one line, cut after 300 characters, as removals quote it."""
     line = " ".join(text[: 4 * _MAX_QUOTED_CHARS].split())
@@ -67,7 +89,7 @@ def _match_repo(row: Row, holdouts: Holdouts) -> tuple[str, str] | None:
     return None
 
 
-def _match_text(row: Row, holdouts: Holdouts) -> tuple[str, str] | None:
+def _match_text(row: Row, holdouts: Holdouts, rules_dir: Path | None) -> tuple[str, str] | None:
     source = holdouts.contents.get(row.content_hash)
     if source is not None:
         return "holdout_content", f"{source}: content {row.content_hash}"
@@ -79,6 +101,6 @@ def _match_text(row: Row, holdouts: Holdouts) -> tuple[str, str] | None:
         digest = cell_sha256(cell.source)
         source = holdouts.cells.get(digest)
         if source is not None:
-            quoted = quote(cell.source)
+            quoted = quote(redacted(row, rules_dir).cells[cell_idx].source)
             return "holdout_cell", f"{source}: cell {cell_idx} is {digest}: {quoted}"
     return None

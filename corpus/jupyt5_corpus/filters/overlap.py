@@ -11,16 +11,17 @@ have in common (``benchmark_making``), and of these
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jupyt5_corpus.benchmark_index import NGRAM_SIZE, BenchmarkIndex
 from jupyt5_corpus.filters import removal_of
-from jupyt5_corpus.filters.holdout import quote
+from jupyt5_corpus.filters.holdout import quote, redacted
 from jupyt5_corpus.fingerprint import Fingerprint
 from jupyt5_corpus.minhash import THRESHOLD, estimate_similarity
-from jupyt5_corpus.ngrams import Ngrams, Words, hash_ngrams
+from jupyt5_corpus.ngrams import Ngrams, Words, hash_ngrams, split_words
 from jupyt5_corpus.row import Removal, Row
 
 __all__ = [
@@ -63,13 +64,16 @@ class Overlap:
     end: int
 
 
-def hold_out_overlap(row: Row, fingerprint: Fingerprint, index: BenchmarkIndex) -> Row | Removal:
+def hold_out_overlap(
+    row: Row, fingerprint: Fingerprint, index: BenchmarkIndex, *, rules_dir: Path | None = None
+) -> Row | Removal:
     """Remove the row if it is, or holds, what the index was made from.
 
     Args:
         row: The notebook.
         fingerprint: Of its cells as they are in ``row``.
         index: What to look for.
+        rules_dir: See ``holdout.redacted``, for the text that is quoted.
     """
     near = _find_near_copy(fingerprint.signature, index)
     if near is not None:
@@ -77,7 +81,7 @@ def hold_out_overlap(row: Row, fingerprint: Fingerprint, index: BenchmarkIndex) 
     overlap = find_overlap(fingerprint.words, index)
     if overlap is None:
         return row
-    quoted = quote(row.cells[overlap.cell_idx].source[overlap.start : overlap.end])
+    quoted = quote(_find_text(row, overlap, index, rules_dir))
     benchmark = index.benchmarks[index.problem_benchmarks[overlap.problem_idx]]
     detail = (
         f"{benchmark}: {overlap.num_ngrams} n-grams of {NGRAM_SIZE} words of "
@@ -111,6 +115,19 @@ def find_overlap(words: Words, index: BenchmarkIndex) -> Overlap | None:
         start=start,
         end=end,
     )
+
+
+def _find_text(row: Row, overlap: Overlap, index: BenchmarkIndex, rules_dir: Path | None) -> str:
+    """Return the text to quote, without the secrets in it."""
+    cells = redacted(row, rules_dir).cells
+    source = cells[overlap.cell_idx].source
+    if source == row.cells[overlap.cell_idx].source:
+        return source[overlap.start : overlap.end]
+    # Placeholders have moved the place: search what is left, or quote the cell from its beginning.
+    again = find_overlap(split_words([cell.source for cell in cells]), index)
+    if again is None or again.cell_idx != overlap.cell_idx:
+        return source
+    return source[again.start : again.end]
 
 
 def _choose_problem(

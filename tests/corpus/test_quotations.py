@@ -1,0 +1,110 @@
+"""What is quoted of held-out notebooks: no secrets, and nothing of whom has opted out."""
+
+import json
+
+import pytest
+
+from jupyt5_corpus.benchmark_making import make_index
+from jupyt5_corpus.benchmark_sources import Part
+from jupyt5_corpus.content import cell_sha256
+from jupyt5_corpus.filters.holdout import hold_out
+from jupyt5_corpus.filters.overlap import hold_out_overlap
+from jupyt5_corpus.filters.secrets import prepare
+from jupyt5_corpus.fingerprint import fingerprint
+from jupyt5_corpus.holdout_lists import Holdouts
+from jupyt5_corpus.row import Removal
+
+TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"  # of no account: a pattern, drawn by hand
+EMAIL = "ann@uni-bremen.de"
+PASSWORD = "aK3#x9LmQ2"
+GRADED = f"login('{TOKEN}')\nwrite_to('{EMAIL}')\npassword = '{PASSWORD}'\nassert answer == 42"
+SECRETS = (TOKEN, EMAIL, PASSWORD)
+WORDS = " ".join(f"{word}_{number}" for number in range(20) for word in ("sum", "mean", "tide"))
+
+
+@pytest.fixture(scope="module")
+def rules_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rules")
+    prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """Make a recipe file of the steps named."""
+
+    def write(*steps):
+        path = tmp_path / "mine.yaml"
+        path.write_text(f"name: mine\nsteps: [{', '.join(steps)}]\n")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def held_out(tmp_path, make, build):
+    """Build with a graded cell held out; ann/book has it, ben/copy its very notebook."""
+    graded = make.notebook(("markdown", f"# Our exercise, to be done at home {WORDS}"), GRADED)
+    members = {
+        "ann/book/one.ipynb": graded,
+        "ben/copy/one.ipynb": graded,
+        "cat/lab/own.ipynb": make.notebook("print('a note that is only in this repository')"),
+    }
+    (tmp_path / "0.tar").write_bytes(make.tar(members))
+
+    def run(recipe, entry=None):
+        entry = entry or {"source": "OURS", "cell_sha256": cell_sha256(GRADED)}
+        build(tmp_path / "0.tar", recipe=recipe, holdout=make.json_lines(entry))
+        return tmp_path / "corpus"
+
+    return run
+
+
+def report_of(folder):
+    return [
+        json.loads(line) for line in (folder / "decontamination.jsonl").read_text().splitlines()
+    ]
+
+
+def test_quotations_have_no_secrets_where_the_recipe_looks_for_them(held_out, recipe, corpus):
+    folder = held_out(recipe("parse", "holdout", "exact_duplicates", "secrets"))
+    details = [each["detail"] for each in corpus.removals(folder)]
+    quoted = "login('<KEY>') write_to('<EMAIL>') password = '<PASSWORD>' assert answer == 42"
+    assert details == [f"OURS: cell 1 is {cell_sha256(GRADED)}: {quoted}"] * 2
+    for name in ("decontamination.jsonl", "decontamination.html"):
+        assert not any(secret in (folder / name).read_text() for secret in SECRETS)
+    assert [each["matched_text"] for each in report_of(folder)] == [quoted] * 2
+
+
+def test_quotations_are_to_the_letter_where_it_does_not(held_out, recipe):
+    folder = held_out(recipe("parse", "holdout", "exact_duplicates"))
+    assert all(secret in report_of(folder)[0]["matched_text"] for secret in SECRETS)
+
+
+def test_a_secret_that_only_the_rest_of_the_notebook_tells_is_not_quoted(make, rules_dir):
+    key = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
+    cell = f"connect('{key}', timeout_s=30, retries=3)"
+    row = make.row(cells=make.cells(f"wandb.login(key='{key}')", cell))
+    holdouts = Holdouts(repos={}, contents={}, cells={cell_sha256(cell): "OURS"})
+    removal = hold_out(row, holdouts, rules_dir=rules_dir)
+    assert isinstance(removal, Removal)
+    assert removal.detail.endswith(": connect('<KEY>', timeout_s=30, retries=3)")
+
+
+@pytest.mark.parametrize("place", ["before", "inside"])
+def test_an_overlap_is_quoted_without_secrets(make, rules_dir, place):
+    problem = " ".join(f"word{number * 7919}" for number in range(80))
+    index = make_index([Part(problem="T/1", origin="T/1", text=problem)], [], [])
+    line = f"\n# password = '{PASSWORD}', {EMAIL}\n"
+    half = len(problem) // 3
+    source = line + problem if place == "before" else problem[:half] + line + problem[half:]
+    cells = make.cells("x = 1", source)
+    removal = hold_out_overlap(
+        make.row(cells=cells), fingerprint(cells), index, rules_dir=rules_dir
+    )
+    assert isinstance(removal, Removal)
+    text = removal.detail.partition("; cell 1: ")[2]
+    assert "word" in text
+    assert not any(secret in text for secret in SECRETS)
+    if place == "before":
+        assert text.startswith("word0 word7919 ")
