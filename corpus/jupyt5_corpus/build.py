@@ -2,14 +2,18 @@
 
 A build works in ``OUT.partial`` and renames it to ``OUT`` when all is done, so ``OUT`` is whole or
 absent. A build that was stopped goes on from the items that have a marker; the result has the
-same bytes.
+same bytes. Only one build of an ``OUT`` runs at a time; jobs of Slurm take no part in that, but
+handing them in does.
 """
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import cast
 
@@ -49,24 +53,27 @@ def build_corpus(
         The manifest of the finished corpus.
 
     Raises:
-        UsageError: If a source is missing or ``out`` holds something else.
+        UsageError: If a source is missing or there twice, if ``out`` lies in one or holds
+            something else, or if another build of it is running.
         CorpusError: If the sources' metadata or a holdout list are damaged, or a worker is lost.
         OSError: If ``out`` cannot be written.
     """
-    layout, units, finished = _prepare(sources, out, recipe, num_hashers)
-    if finished is not None:
-        return finished
-    try:
-        if read_manifest(layout.folder) is None:
-            _begin(layout, units, out, recipe)
-            stages = list_stages(layout)
-            for stage in stages.values():
-                engine.run(stage)
-            log_rates(stages.values())
-        return close_build(layout, out.resolve())
-    except BaseException:
-        _tidy_after_failure(layout)
-        raise
+    out = out.resolve()
+    units = _find_input(sources, out)
+    with _claim(units, out, recipe, num_hashers) as (layout, finished):
+        if finished is not None:
+            return finished
+        try:
+            if read_manifest(layout.folder) is None:
+                _begin(layout, units, out, recipe)
+                stages = list_stages(layout)
+                for stage in stages.values():
+                    engine.run(stage)
+                log_rates(stages.values())
+            return close_build(layout, out)
+        except BaseException:
+            _tidy_after_failure(layout)
+            raise
 
 
 def submit_build(
@@ -88,37 +95,69 @@ def submit_build(
         CorpusError: As ``build_corpus``, or if Slurm refuses a job.
     """
     engine.check()
-    layout, units, finished = _prepare(sources, out, recipe, engine.workers)
-    if finished is not None:
-        return finished
-    _begin(layout, units, out, recipe)
-    jobs = layout.folder.with_name(f"{out.resolve().name}.jobs")
-    return engine.submit(list(list_stages(layout).values()), _close, jobs)
+    out = out.resolve()
+    units = _find_input(sources, out)
+    with _claim(units, out, recipe, engine.workers) as (layout, finished):
+        if finished is not None:
+            return finished
+        _begin(layout, units, out, recipe)
+        jobs = out.with_name(f"{out.name}.jobs")
+        return engine.submit(list(list_stages(layout).values()), _close, jobs)
 
 
 def _close(layout: Layout) -> None:
     close_build(layout)
 
 
-def _prepare(
-    sources: Sequence[Path], out: Path, recipe: Recipe, num_hashers: int
-) -> tuple[Layout, tuple[Unit, ...], Mapping[str, object] | None]:
-    """Find the input and look at what is there already."""
-    out = out.resolve()
-    layout = Layout(out.with_name(f"{out.name}.partial"))
-    units = find_units([source.resolve() for source in sources])
-    finished = _find_finished(out)
-    if finished is not None:
-        if not _is_same(finished, units, recipe, num_hashers):
-            message = (
-                f"{out} holds a corpus of other input, other options or another version. "
-                "Choose another --out or remove it."
-            )
+def _find_input(sources: Sequence[Path], out: Path) -> tuple[Unit, ...]:
+    sources = [source.resolve() for source in sources]
+    for source in sources:
+        if out.is_relative_to(source):
+            message = f"--out {out} lies in the source {source}. Choose another --out."
             raise UsageError(message)
-        logger.info("%s already holds the corpus of this input; nothing to do.", out)
-        return layout, units, finished
-    _check_unclaimed(layout, units, recipe, num_hashers)
-    return layout, units, None
+    units = find_units(sources)
+    # A folder is cut into units by its parts, so that an archive may be given with its folder.
+    counts = Counter(unit.path / name for unit in units for name in unit.names or ("",))
+    path, count = max(counts.items(), key=itemgetter(1))
+    if count > 1:
+        message = f"{path} is among the sources {count} times. Give each source once."
+        raise UsageError(message)
+    return units
+
+
+@contextmanager
+def _claim(
+    units: Sequence[Unit], out: Path, recipe: Recipe, num_hashers: int
+) -> Generator[tuple[Layout, Mapping[str, object] | None]]:
+    """Take the output for this build, unless it is there already; then give its manifest."""
+    layout = Layout(out.with_name(f"{out.name}.partial"))
+    finished = _find_same(out, units, recipe, num_hashers)
+    if finished is not None:
+        yield layout, finished
+        return
+    with layout.claimed():
+        # A build that held the claim may have ended meanwhile.
+        finished = _find_same(out, units, recipe, num_hashers)
+        if finished is None:
+            _check_unclaimed(layout, units, recipe, num_hashers)
+        yield layout, finished
+
+
+def _find_same(
+    out: Path, units: Sequence[Unit], recipe: Recipe, num_hashers: int
+) -> Mapping[str, object] | None:
+    """Return the manifest of the finished corpus, None if there is none; refuse all others."""
+    finished = _find_finished(out)
+    if finished is None:
+        return None
+    if not _is_same(finished, units, recipe, num_hashers):
+        message = (
+            f"{out} holds a corpus of other input, other options or another version. "
+            "Choose another --out or remove it."
+        )
+        raise UsageError(message)
+    logger.info("%s already holds the corpus of this input; nothing to do.", out)
+    return finished
 
 
 def _find_finished(out: Path) -> Mapping[str, object] | None:

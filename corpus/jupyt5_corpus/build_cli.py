@@ -4,13 +4,15 @@ import argparse
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from jupyt5 import console
+from jupyt5.errors import UsageError
 from jupyt5_corpus.filters.holdout import STEP as HOLDOUT
+from jupyt5_corpus.filters.markdown_focused import STEP as MARKDOWN_FOCUSED
 from jupyt5_corpus.holdout_lists import bundled_file, read_file
 from jupyt5_corpus.workers import default_num_workers
 
@@ -67,6 +69,10 @@ def _build(options: argparse.Namespace) -> int:
     from jupyt5_corpus.recipe import load_recipe
 
     start_s = time.monotonic()
+    if options.engine != "slurm" and (options.dry_run or options.sbatch):
+        name = "--dry-run" if options.dry_run else "--sbatch"
+        message = f"{name} is of use with --engine slurm only. Add that, or leave {name} out."
+        raise UsageError(message)
     recipe = load_recipe(
         options.recipe,
         holdout_files=[read_file(path) for path in options.holdout],
@@ -108,19 +114,25 @@ def _run(options: argparse.Namespace, recipe: "Recipe") -> Path | Mapping[str, o
 
 
 def _summary(manifest: Mapping[str, object]) -> str:
+    from jupyt5_corpus.steps import SECRETS
+
     removed = cast("Mapping[str, int]", manifest["removed"])
     totals = cast("Mapping[str, int]", manifest["totals"])
     split = cast("Mapping[str, int]", manifest["split"])
+    steps = cast("Sequence[str]", cast("Mapping[str, object]", manifest["recipe"])["steps"])
+    # Of what no step looked for, nothing can be said.
+    focused = {"of them Markdown focused": totals.get("num_markdown_focused", 0)}
+    redacted = {"secrets and personal data replaced": totals.get("num_redactions", 0)}
     counts = {
         "notebooks in": cast("int", manifest["notebooks_in"]),
         **{f"removed: {reason}": count for reason, count in removed.items()},
         "notebooks kept": cast("int", manifest["notebooks_kept"]),
-        "of them Markdown focused": totals.get("num_markdown_focused", 0),
+        **(focused if MARKDOWN_FOCUSED in steps else {}),
         "of them for validation": split["num_validation_notebooks"],
         "repositories": split["num_repositories"],
         "families of repositories": split["num_families"],
         "tokens (estimate)": totals.get("num_tokens_estimate", 0),
-        "secrets and personal data replaced": totals.get("num_redactions", 0),
+        **(redacted if SECRETS in steps else {}),
     }
     return "\n".join(f"{count:>14,}  {name}" for name, count in counts.items())
 
@@ -180,7 +192,10 @@ def _add_engine_options(build: argparse.ArgumentParser) -> None:
         help="option of sbatch, e.g. partition=cpu, time=8:00:00; may be given several times",
     )
     build.add_argument(
-        "--dry-run", action="store_true", help="with --engine slurm: write the scripts only"
+        "--dry-run",
+        action="store_true",
+        help="with --engine slurm: hand nothing in; leaves the scripts in OUT.jobs and the build "
+        "they would go on with in OUT.partial",
     )
 
 

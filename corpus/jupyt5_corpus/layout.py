@@ -1,11 +1,22 @@
 """Where a build in progress keeps its files, and how a file appears whole or not at all."""
 
+import errno
+import fcntl
+import logging
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
+
+from jupyt5.errors import UsageError
 
 __all__ = ["Layout"]
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,25 @@ class Layout:
         return self.folder / "removed" / f"part-{unit_idx:05d}.jsonl.zst"
 
     @contextmanager
+    def claimed(self) -> Generator[None]:
+        """Keep other builds out of the folder; a process that is killed loses its claim.
+
+        The lock lies beside the folder, which comes and goes under it.
+
+        Raises:
+            UsageError: If another process builds here.
+            OSError: If the lock cannot be written.
+        """
+        path = self.folder.with_name(f"{self.folder.name}.lock")
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(path):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    @contextmanager
     def whole(self, path: Path) -> Generator[Path]:
         """Yield a name in the work folder; the file gets its own when the block succeeds.
 
@@ -99,3 +129,28 @@ class Layout:
         temporary_path = self.work / f"{path.name}.tmp"
         yield temporary_path
         temporary_path.replace(path)
+
+
+def _lock(path: Path) -> BinaryIO:
+    while True:
+        stream = path.open("ab")
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The build before may have ended, and its file gone, since ours was opened.
+            if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                return stream
+        except BlockingIOError as exc:
+            stream.close()
+            message = (
+                f"Another process builds in {path.with_suffix('')}. "
+                "Wait for it, stop it, or choose another --out."
+            )
+            raise UsageError(message) from exc
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            if exc.errno not in _NO_LOCKS:
+                raise
+            logger.warning("The file system has no locks: start no second build of this --out.")
+            return stream
+        stream.close()

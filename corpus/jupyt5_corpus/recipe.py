@@ -11,10 +11,21 @@ A recipe is a YAML file, or a Python file with a dictionary ``RECIPE`` of the sa
 
 The first step is ``parse``. Steps before ``exact_duplicates`` see every notebook, steps after it
 what is left. A Python file may also define steps: functions ``(Row, **options) -> Row | Removal``
-in a dictionary ``STEPS``, by name.
+in a dictionary ``STEPS``, by name. A step returns the row, a changed copy of it
+(``dataclasses.replace``), or the removal of the notebook::
+
+    from jupyt5_corpus.filters import removal_of
+
+    def no_short(row, min_cells):
+        if len(row.cells) < min_cells:
+            detail = f"{len(row.cells)} cells"
+            return removal_of(row, step="no_short", reason="too_short", detail=detail)
+        return row
+
+    STEPS = {"no_short": no_short}
+    RECIPE = {"name": "mine", "steps": ["parse", {"no_short": {"min_cells": 2}}]}
 """
 
-import importlib.util
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +45,7 @@ from jupyt5_corpus.benchmark_index import bundled_data
 from jupyt5_corpus.filters import exact_duplicates, holdout, markdown_focused, parse
 from jupyt5_corpus.holdout_lists import HoldoutFile, count_entries, load
 from jupyt5_corpus.opt_out import OptOut
+from jupyt5_corpus.own_steps import bad_recipe, load_python
 from jupyt5_corpus.steps import (
     LICENCES,
     NEAR_DUPLICATES,
@@ -43,10 +55,11 @@ from jupyt5_corpus.steps import (
     STEP_NAMES,
     StepChoice,
     check_options,
+    fill_options,
 )
 from jupyt5_corpus.tables import PYARROW_VERSION
 
-__all__ = ["BUILT_IN", "Recipe", "load_python", "load_recipe", "versions"]
+__all__ = ["BUILT_IN", "Recipe", "load_recipe", "versions"]
 
 BUILT_IN = ("default", "paper")
 
@@ -66,6 +79,7 @@ class Recipe:
 
     Attributes:
         name: As the recipe calls itself.
+        label: What errors call the recipe: its file's name, or that of a built-in one.
         steps: All steps with their options, ``parse`` first.
         holdout_files: Holdout lists.
         opt_out: What its owners want out, if a list was given.
@@ -74,6 +88,7 @@ class Recipe:
     """
 
     name: str
+    label: str
     steps: tuple[StepChoice, ...]
     holdout_files: tuple[HoldoutFile, ...] = ()
     opt_out: OptOut | None = None
@@ -175,18 +190,19 @@ def load_recipe(
         try:
             content: object = yaml.safe_load(data)
         except yaml.YAMLError as exc:
-            raise _bad_recipe(label, f"no valid YAML ({' '.join(str(exc).split())})") from exc
+            raise bad_recipe(label, f"no valid YAML ({' '.join(str(exc).split())})") from exc
         own_steps: Mapping[str, object] = {}
     else:
-        module = load_python(python_path)
+        module = load_python(python_path, label)
         content, own_steps = module.get("RECIPE"), _own_steps(label, module)
     name, choices = _read_content(label, content)
     choices = _place_opt_out(choices, is_wanted=opt_out is not None)
     _check_order(label, choices, own_steps)
     if holdout_files and not any(each.name == holdout.STEP for each in choices):
-        raise _bad_recipe(label, "a holdout list is given, but the recipe has no step holdout")
+        raise bad_recipe(label, "a holdout list is given, but the recipe has no step holdout")
     return Recipe(
         name=name,
+        label=label,
         steps=choices,
         holdout_files=tuple(holdout_files),
         opt_out=opt_out,
@@ -201,23 +217,6 @@ def _place_opt_out(choices: tuple[StepChoice, ...], *, is_wanted: bool) -> tuple
     if not is_wanted or not others:
         return others
     return (others[0], StepChoice(name=OPT_OUT, options={}), *others[1:])
-
-
-def load_python(path: Path) -> Mapping[str, object]:
-    """Run a Python recipe and return its names.
-
-    Raises:
-        UsageError: If it fails.
-    """
-    spec = importlib.util.spec_from_file_location(f"_recipe_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as exc:
-        raise _bad_recipe(path.name, f"it raises {type(exc).__name__}: {exc}") from exc
-    return vars(module)
 
 
 def versions(recipe: Recipe) -> Mapping[str, str]:
@@ -255,25 +254,37 @@ def _read_source(name_or_path: str) -> tuple[str, bytes, Path | None]:
 
 def _read_content(label: str, content: object) -> tuple[str, tuple[StepChoice, ...]]:
     if not isinstance(content, dict):
-        raise _bad_recipe(label, "no mapping with name and steps")
+        raise bad_recipe(label, "no mapping with name and steps")
     entries = cast("dict[str, object]", content)
     unknown = sorted(map(str, entries.keys() - {"name", "steps"}))
     if unknown:
-        raise _bad_recipe(label, f"it has {', '.join(unknown)} besides name and steps")
+        raise bad_recipe(label, f"it has {', '.join(unknown)} besides name and steps")
     name, steps = entries.get("name"), entries.get("steps")
-    if not isinstance(name, str) or not isinstance(steps, list) or not steps:
-        raise _bad_recipe(label, "name must be a text and steps a list")
+    if not isinstance(name, str):
+        raise bad_recipe(label, "name must be a text" if "name" in entries else "it has no name")
+    if not isinstance(steps, list) or not steps:
+        raise bad_recipe(label, "steps must be a list of at least one step")
     return name, tuple(_read_step(label, each) for each in cast("list[object]", steps))
 
 
 def _read_step(label: str, entry: object) -> StepChoice:
     if isinstance(entry, str):
-        return StepChoice(name=entry, options={})
+        return fill_options(StepChoice(name=entry, options={}))
     if isinstance(entry, dict) and len(cast("dict[object, object]", entry)) == 1:
         ((name, options),) = cast("dict[object, object]", entry).items()
-        if isinstance(name, str) and isinstance(options, dict):
-            return StepChoice(name=name, options=cast("dict[str, object]", options))
-    raise _bad_recipe(label, f"{entry!r} is neither a step's name nor `name: {{option: value}}`")
+        if isinstance(name, str) and isinstance(options, dict | None):
+            given = cast("dict[str, object]", options or {})
+            _check_plain(label, name, given)
+            return fill_options(StepChoice(name=name, options=given))
+    raise bad_recipe(label, f"{entry!r} is neither a step's name nor `name: {{option: value}}`")
+
+
+def _check_plain(label: str, name: str, options: object) -> None:
+    """Refuse options that the manifest could not hold, e.g. sets or functions."""
+    try:
+        orjson.dumps(options)
+    except TypeError as exc:
+        raise bad_recipe(label, f"options of step {name} are no plain data ({exc})") from exc
 
 
 def _check_order(
@@ -283,14 +294,14 @@ def _check_order(
     for choice in choices:
         if choice.name not in STEP_NAMES and choice.name not in own_steps:
             known = ", ".join([*STEP_NAMES, *own_steps])
-            raise _bad_recipe(label, f"there is no step {choice.name}; known are {known}")
+            raise bad_recipe(label, f"there is no step {choice.name}; known are {known}")
         problem = check_options(choice)
         if problem is not None:
-            raise _bad_recipe(label, problem)
+            raise bad_recipe(label, problem)
     if names[:1] != [parse.STEP]:
-        raise _bad_recipe(label, f"the first step is not {parse.STEP}")
+        raise bad_recipe(label, f"the first step is not {parse.STEP}")
     if len(set(names)) < len(names):
-        raise _bad_recipe(label, "a step is there twice")
+        raise bad_recipe(label, "a step is there twice")
     # Copies of what these remove are found among the duplicates; a licence comes from the plan.
     orders = [
         (early, late)
@@ -300,9 +311,9 @@ def _check_order(
     orders += [(exact_duplicates.STEP, NEAR_DUPLICATES), (exact_duplicates.STEP, LICENCES)]
     for early, late in orders:
         if early in names and late in names and names.index(early) > names.index(late):
-            raise _bad_recipe(label, f"step {early} must stand before {late}")
+            raise bad_recipe(label, f"step {early} must stand before {late}")
     if NEAR_DUPLICATES in names and exact_duplicates.STEP not in names:
-        raise _bad_recipe(label, f"{NEAR_DUPLICATES} needs {exact_duplicates.STEP} before it")
+        raise bad_recipe(label, f"{NEAR_DUPLICATES} needs {exact_duplicates.STEP} before it")
 
 
 def _own_steps(label: str, module: Mapping[str, object]) -> Mapping[str, object]:
@@ -310,7 +321,7 @@ def _own_steps(label: str, module: Mapping[str, object]) -> Mapping[str, object]
     if not isinstance(steps, dict) or not all(
         map(callable, cast("dict[str, object]", steps).values())
     ):
-        raise _bad_recipe(label, "STEPS is no dictionary of functions")
+        raise bad_recipe(label, "STEPS is no dictionary of functions")
     return cast("dict[str, object]", steps)
 
 
@@ -320,7 +331,3 @@ def _describe_index() -> Mapping[str, str]:
 
 def _describe_file(file: HoldoutFile) -> Mapping[str, str]:
     return {"file": file.name, "sha256": sha256(file.data).hexdigest()}
-
-
-def _bad_recipe(label: str, reason: str) -> UsageError:
-    return UsageError(f"Recipe {label} cannot be used: {reason}. Mend the recipe.")

@@ -10,7 +10,8 @@ from typing import cast
 from jupyt5.files import write_atomic
 from jupyt5_corpus.holdout_lists import load
 from jupyt5_corpus.layout import Layout
-from jupyt5_corpus.recipe import Recipe, load_python
+from jupyt5_corpus.own_steps import load_python
+from jupyt5_corpus.recipe import Recipe
 from jupyt5_corpus.row import Removal, Row
 from jupyt5_corpus.sources import Unit
 from jupyt5_corpus.steps import SECRETS, StepContext
@@ -97,10 +98,11 @@ def _load_context(layout: Layout, _stamp: int) -> StepContext:
     recipe = load_spec(layout).recipe
     own_steps: object = {}
     if recipe.python_path is not None:
-        own_steps = load_python(recipe.python_path)["STEPS"]
+        own_steps = load_python(recipe.python_path, recipe.label).get("STEPS", {})
     return StepContext(
         holdouts=load(recipe.holdout_files),
         opt_out=recipe.opt_out,
         own_steps=cast("Mapping[str, Callable[..., Row | Removal]]", own_steps),
+        label=recipe.label,
         rules_dir=layout.rules if recipe.has(SECRETS) else None,
     )

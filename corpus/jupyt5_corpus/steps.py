@@ -19,6 +19,7 @@ from jupyt5_corpus.fingerprint import Fingerprint, fingerprint
 from jupyt5_corpus.holdout_lists import Holdouts
 from jupyt5_corpus.opt_out import STEP as OPT_OUT
 from jupyt5_corpus.opt_out import OptOut, judge
+from jupyt5_corpus.own_steps import guard_step
 from jupyt5_corpus.row import CellText, Removal, Row
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "StepContext",
     "StepTimes",
     "check_options",
+    "fill_options",
     "fingerprint_of",
     "make_steps",
     "run_steps",
@@ -59,6 +61,9 @@ STEP_NAMES = (
     markdown_focused.STEP,
 )
 
+_POLICY = "permissive"
+"""Licences that stay unless a recipe says more."""
+
 HELD_OUT_BY = frozenset({holdout.STEP, OVERLAP})
 """Steps whose removals draw their copies after them."""
 
@@ -73,11 +78,12 @@ class StepChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """What steps need besides the row and their options."""
+    """What steps need besides the row and their options; ``label`` is the recipe's, for errors."""
 
     holdouts: Holdouts
     opt_out: OptOut | None
     own_steps: Mapping[str, Callable[..., Row | Removal]]
+    label: str = ""
     rules_dir: Path | None = None
 
 
@@ -90,6 +96,13 @@ class StepTimes:
     def add(self, name: str, start_s: float) -> None:
         """Count the time since ``start_s`` (``process_time``)."""
         self.seconds[name] = self.seconds.get(name, 0.0) + process_time() - start_s
+
+
+def fill_options(choice: StepChoice) -> StepChoice:
+    """Return a choice with the values of options that cannot be missing."""
+    if choice.name != LICENCES:
+        return choice
+    return StepChoice(name=choice.name, options={"policy": _POLICY, **choice.options})
 
 
 def check_options(choice: StepChoice) -> str | None:
@@ -149,7 +162,8 @@ _last: tuple[tuple[CellText, ...], Fingerprint] | None = None
 def _make_step(choice: StepChoice, context: StepContext) -> RowStep:
     options = choice.options
     if choice.name in context.own_steps:
-        return partial(context.own_steps[choice.name], **options)
+        step = partial(context.own_steps[choice.name], **options)
+        return guard_step(choice.name, step, context.label)
     match choice.name:
         case "normalise":
             return normalise.normalise
@@ -157,9 +171,7 @@ def _make_step(choice: StepChoice, context: StepContext) -> RowStep:
             assert context.opt_out is not None
             return partial(judge, opt_out=context.opt_out)
         case "holdout":
-            return partial(
-                holdout.hold_out, holdouts=context.holdouts, rules_dir=context.rules_dir
-            )
+            return partial(holdout.hold_out, holdouts=context.holdouts, rules_dir=context.rules_dir)
         case "overlap":
             return partial(_hold_out_overlap, rules_dir=context.rules_dir)
         case "markdown_focused":

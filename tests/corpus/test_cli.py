@@ -71,6 +71,11 @@ def test_build_leaves_out_what_an_opt_out_list_names(shards, tmp_path, capsys):
         (["build", "shards", "--out", "x", "--recipe", "best"], 2, "no recipe 'best'"),
         (["build", "shards", "--out", "x", "--engine", "slurm"], 2, "--sbatch partition=VALUE"),
         (["build", "shards", "--out", "full/file/x", *PAPER], 1, "Not a directory"),
+        (["build", "shards", "--out", "x", "--dry-run"], 2, "--dry-run is of use with"),
+        (["build", "shards", "--out", "x", "--sbatch", "a=b"], 2, "--sbatch is of use with"),
+        (["build", "shards", "--out", "x", "--engine", "ray", "--dry-run"], 2, "--engine slurm"),
+        (["build", "shards", "--out", "shards/x", *PAPER], 2, "lies in the source"),
+        (["build", "shards", "shards/", "--out", "x", *PAPER], 2, "Give each source once"),
         (["check", "empty"], 1, "holds no corpus"),
         (["make-holdout", "none", "--out", "x"], 1, "No such file"),
     ],
@@ -119,6 +124,18 @@ def test_a_recipe_without_holdout_needs_no_list(shards, tmp_path):
     arguments = ["--out", str(tmp_path / "corpus"), "--workers", "1", "--recipe", str(recipe_path)]
     assert main(["build", str(shards), *arguments]) == 0
     assert main(["check", str(tmp_path / "corpus")]) == 0
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_summary_counts_only_what_a_step_looked_for(shards, tmp_path, capsys, is_there):
+    recipe_path = tmp_path / "mine.yaml"
+    steps = "parse, exact_duplicates" + is_there * ", secrets, markdown_focused"
+    recipe_path.write_text(f"name: mine\nsteps: [{steps}]\n")
+    arguments = ["--out", str(tmp_path / "corpus"), "--workers", "1", "--recipe", str(recipe_path)]
+    assert main(["build", str(shards), *arguments]) == 0
+    summary = capsys.readouterr().out
+    for line in ("1  of them Markdown focused", "0  secrets and personal data replaced"):
+        assert (line in summary) is is_there
 
 
 @pytest.mark.parametrize("room_bytes", [600, 4_000])

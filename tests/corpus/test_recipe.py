@@ -51,7 +51,11 @@ def test_a_yaml_recipe_with_options(tmp_path):
     [
         ("name: [", "no valid YAML"),
         ("- parse", "no mapping"),
-        ("name: x", "steps a list"),
+        ("name: x", "steps must be a list of at least one step"),
+        ("name: x\nsteps: parse", "steps must be a list of at least one step"),
+        ("name: x\nsteps: []", "steps must be a list of at least one step"),
+        ("steps: [parse]", "it has no name"),
+        ("name: 1\nsteps: [parse]", "name must be a text"),
         ("name: x\nsteps: [parse]\nmore: 1", "it has more besides"),
         ("name: x\nsteps: [parse, {a: 1, b: 2}]", "neither a step's name"),
         ("name: x\nsteps: [parse, polish]", "there is no step polish"),
@@ -65,7 +69,10 @@ def test_a_yaml_recipe_with_options(tmp_path):
             "must stand before licences",
         ),
         ("name: x\nsteps: [parse, near_duplicates]", "needs exact_duplicates"),
-        ("name: x\nsteps: [parse, exact_duplicates, licences: {policy: some}]", "policy"),
+        (
+            "name: x\nsteps: [parse, exact_duplicates, licences: {policy: some}]",
+            "'some', not one of permissive, permissive+none, all",
+        ),
     ],
 )
 def test_a_bad_recipe_is_one_clear_error(tmp_path, text, problem):
@@ -74,6 +81,13 @@ def test_a_bad_recipe_is_one_clear_error(tmp_path, text, problem):
     with pytest.raises(UsageError, match=r"Recipe bad\.yaml cannot be used") as caught:
         load_recipe(str(path))
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("step", ["licences", "licences:", "licences: {}"])
+def test_licences_are_permissive_ones_unless_the_recipe_says_more(tmp_path, step):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: x\nsteps:\n- parse\n- {step}\n")
+    assert load_recipe(str(path)).options("licences") == {"policy": "permissive"}
 
 
 @pytest.mark.parametrize("name", ["best", "none.yaml", "none.py"])
