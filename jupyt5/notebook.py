@@ -83,7 +83,8 @@ def read_notebook(path_or_bytes: str | Path | bytes, *, name: str | None = None)
         )
         raise NotebookError(message, "Open and save it in a current Jupyter.")
     cells = document.get("cells")
-    if not isinstance(cells, list | None) and not isinstance(document.get("worksheets"), list):
+    has_cells = isinstance(cells, list) or isinstance(document.get("worksheets"), list)
+    if not has_cells and cells is not None:
         message = f"{label} is not a notebook: its cells are {_shorten(cells)}, not a list."
         raise NotebookError(message, _RESTORE)
     metadata = _as_mapping(document.get("metadata"))

@@ -46,6 +46,7 @@ _COUNTED = (
     "other_language",
     "too_young",
     "without_date_or_name",
+    "repeated",
     "listed",
 )
 
@@ -76,11 +77,12 @@ def list_repositories(
     Args:
         files: Packed or plain: one JSON document a line, or one for the whole file.
         out: The list: JSON lines with ``url``, ``created``, ``fork_of`` and ``licence``.
-        language: Primary language, as GitHub calls it.
+        language: Primary language, as GitHub calls it; capitals do not matter.
         before: Repositories created then or later are left out.
 
     Returns:
-        Counts of what was read and why it was left out.
+        Counts of what was read and why it was left out: ``descriptions`` is the sum of those after
+        it (``repeated``: of a repository that was listed already).
 
     Raises:
         OSError: If a file cannot be read or the list cannot be written.
@@ -171,7 +173,8 @@ def _dig(document: Json, place: Sequence[str]) -> object:
 def _consider(state: _State, description: Json, parent: str | None) -> None:
     state.counts["descriptions"] += 1
     name, created = _name_of(description), _moment(description.get("created_at"))
-    if description.get("language") != state.language:
+    language = description.get("language")
+    if not isinstance(language, str) or language.casefold() != state.language.casefold():
         state.counts["other_language"] += 1
     elif name is None or created is None:
         state.counts["without_date_or_name"] += 1
@@ -183,6 +186,7 @@ def _consider(state: _State, description: Json, parent: str | None) -> None:
         url = f"https://{_host(description)}/{name}.git"
         new = _Found(url=url, created=created, fork_of=parent, licence=licence)
         old = state.found.get(name.lower())
+        state.counts["repeated"] += old is not None
         state.found[name.lower()] = _merge(old, new) if old else new
 
 

@@ -2,19 +2,21 @@
 
 Both are optional. ``repos.jsonl`` has one repository a line (``owner``, ``repo``, ``licence``,
 ``commit``, ``fork_of``, ``retrieved``, all but the first two optional); ``files.jsonl.zst`` one
-notebook a line (``path`` = ``owner/repo/path``, ``shard``, ``blob``).
+notebook a line (``path`` = ``owner/repo/path``, ``shard``, ``blob``). All values are text or null.
+Of several lines for one repository the last counts, but two may not state different licences.
 """
 
 import hashlib
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from jupyt5.errors import CorpusError
 from jupyt5_corpus.compression import open_packed
@@ -30,6 +32,7 @@ __all__ = [
 
 REPOS_NAME = "repos.jsonl"
 FILES_NAME = "files.jsonl.zst"
+_MAX_SHOWN_BYTES = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +98,18 @@ class _Listed(Mapping[str, Repository]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        keys, places = array("Q"), array("q")
+        keys, places, licences = array("Q"), array("q"), array("I")
+        numbers: dict[str | None, int] = {None: 0}
         with path.open("rb") as stream:
-            for place, name, _ in _repository_lines(path, stream):
+            for place, name, repository in _repository_lines(path, stream):
                 keys.append(_key(name))
                 places.append(place)
+                licence = repository.licence and repository.licence.lower()
+                licences.append(numbers.setdefault(licence, len(numbers)))
         order = np.argsort(np.asarray(keys, np.uint64), kind="stable")
         self._keys = np.asarray(keys, np.uint64)[order]
         self._places = np.asarray(places, np.int64)[order]
+        _check_licences(path, self._keys, self._places, np.asarray(licences, np.uint32)[order])
         # Notebooks of one repository follow each other.
         self._look_up = lru_cache(maxsize=256)(self._read)
 
@@ -134,6 +141,39 @@ class _Listed(Mapping[str, Repository]):
         return None
 
 
+def _check_licences(
+    path: Path,
+    keys: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    licences: NDArray[np.uint32],
+) -> None:
+    """Check that no repository has two licences; 0 stands for none.
+
+    Raises:
+        CorpusError: If one has.
+    """
+    has_licence = licences > 0
+    keys, places, licences = keys[has_licence], places[has_licence], licences[has_licence]
+    is_other = (keys[1:] == keys[:-1]) & (licences[1:] != licences[:-1])
+    if is_other.any():
+        idx = int(np.flatnonzero(is_other)[0])
+        first_line, _, first = _line_at(path, int(places[idx]))
+        line_number, name, second = _line_at(path, int(places[idx + 1]))
+        reason = f"{name} has the licence {second} here and {first} in line {first_line}"
+        raise _bad_line(path, line_number, reason)
+
+
+def _line_at(path: Path, place: int) -> tuple[int, str, str | None]:
+    """Return the number of the line that begins at ``place``, and the name and licence in it."""
+    line_number = 1
+    with path.open("rb") as stream:
+        while stream.tell() < place:
+            stream.readline()
+            line_number += 1
+        _, name, repository = next(_repository_lines(path, stream))
+    return line_number, name, repository.licence
+
+
 @lru_cache(maxsize=2)
 def _read_repositories(path: Path, _modified_ns: int) -> Mapping[str, Repository]:
     return _Listed(path)
@@ -145,19 +185,21 @@ def _repository_lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, str, 
     for line_number, line in enumerate(stream, start=1):
         if line.strip():
             entry = _parse_line(path, line_number, line)
-            owner, name = _text(entry, "owner"), _text(entry, "repo")
+            text = partial(_text, path, line_number, entry)
+            if "owner" not in entry and "created" in entry and "url" in entry:
+                raise _is_output_of_list(path, line_number)
+            owner, name, licence = text("owner"), text("repo"), text("licence")
             if owner is None or name is None:
                 raise _bad_line(path, line_number, "owner or repo is missing")
-            licence = _text(entry, "licence")
             yield (
                 place,
                 f"{owner}/{name}".lower(),
                 Repository(
                     licence=licence,
                     licence_source=REPOS_NAME if licence else None,
-                    commit=_text(entry, "commit"),
-                    fork_of=_text(entry, "fork_of"),
-                    retrieved=_text(entry, "retrieved"),
+                    commit=text("commit"),
+                    fork_of=text("fork_of"),
+                    retrieved=text("retrieved"),
                 ),
             )
         place += len(line)
@@ -173,10 +215,10 @@ def _read_blobs(path: Path, _modified_ns: int) -> Mapping[str, Mapping[str, str]
     blobs: dict[str, dict[str, str]] = {}
     for line_number, line in enumerate(_lines(path), start=1):
         entry = _parse_line(path, line_number, line)
-        name, blob = _text(entry, "path"), _text(entry, "blob")
+        text = partial(_text, path, line_number, entry)
+        name, blob, shard = text("path"), text("blob"), text("shard")
         if name is None:
             raise _bad_line(path, line_number, "path is missing")
-        shard = _text(entry, "shard")
         if blob is not None and shard is not None:
             blobs.setdefault(shard, {})[name] = blob
     return blobs
@@ -199,9 +241,20 @@ def _parse_line(path: Path, line_number: int, line: bytes) -> Mapping[str, objec
     return cast("Mapping[str, object]", entry)
 
 
-def _text(entry: Mapping[str, object], name: str) -> str | None:
+def _text(path: Path, line_number: int, entry: Mapping[str, object], name: str) -> str | None:
     value = entry.get(name)
-    return value if isinstance(value, str) and value else None
+    if value is not None and not isinstance(value, str):
+        shown = orjson.dumps(value)[:_MAX_SHOWN_BYTES].decode("utf-8", "replace")
+        raise _bad_line(path, line_number, f"{name} is {shown}, not text")
+    return value or None
+
+
+def _is_output_of_list(path: Path, line_number: int) -> CorpusError:
+    return CorpusError(
+        f"Line {line_number} of {path} describes no fetched repository: it looks like the output "
+        f"of `jupyt5-corpus list`. Call that file list.jsonl; a {path.name} beside notebooks says "
+        "what is known of their repositories (`owner`, `repo`, `licence`, …)."
+    )
 
 
 def _bad_line(path: Path, line_number: int, reason: str) -> CorpusError:

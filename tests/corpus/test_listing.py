@@ -12,7 +12,11 @@ BEFORE = datetime(2021, 1, 1, tzinfo=UTC)
 
 
 def repository(
-    name, *, created: str | None = "2019-05-01T00:00:00Z", language="Jupyter Notebook", **more
+    name,
+    *,
+    created: str | None = "2019-05-01T00:00:00Z",
+    language: str | None = "Jupyter Notebook",
+    **more,
 ):
     url = f"https://github.com/{name}"
     return {"full_name": name, "created_at": created, "language": language, "html_url": url, **more}
@@ -88,6 +92,7 @@ def test_events_of_gh_archive(tmp_path, suffix, pack):
         "other_language": 1,
         "too_young": 1,
         "without_date_or_name": 0,
+        "repeated": 0,
         "listed": 4,
     }
 
@@ -164,3 +169,14 @@ def test_fetch_reads_the_list(tmp_path):
     targets = list(read_targets(tmp_path / "list.jsonl"))
     assert all(isinstance(each, Target) for each in targets)
     assert [getattr(each, "fork_of", "") for each in targets] == [None, None, "ann/book", None]
+
+
+def test_counts_add_up_and_capitals_of_the_language_do_not_matter(tmp_path):
+    again = lines_of(repository("Ann/Book"), repository("eva/x", language=None))
+    counts, listed = run(
+        tmp_path, (".json", EVENTS), ("2.json", again), language="jupyter notebook"
+    )
+    assert "https://github.com/ben/notes.git" in [entry["url"] for entry in listed]
+    assert counts["repeated"] == 1
+    left_out = ("other_language", "too_young", "without_date_or_name", "repeated", "listed")
+    assert counts["descriptions"] == sum(counts[name] for name in left_out)

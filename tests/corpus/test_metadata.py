@@ -95,3 +95,50 @@ def test_a_bad_line_is_named(tmp_path, line):
     (tmp_path / "repos.jsonl").write_bytes(b'{"owner": "a", "repo": "b"}\n' + line + b"\n")
     with pytest.raises(CorpusError, match=r"Line 2 of .*repos\.jsonl cannot be used"):
         read_repositories(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"commit": 5}, "commit is 5, not text"),
+        ({"fork_of": ["a"]}, r'fork_of is \["a"\], not text'),
+        ({"licence": {"spdx": "x" * 90}}, r'licence is \{"spdx":"x{10,60}, not text'),
+        ({"owner": 7}, "owner is 7, not text"),
+        ({"owner": ""}, "owner or repo is missing"),
+    ],
+)
+def test_a_value_that_is_no_text_is_named(tmp_path, make, entry, reason):
+    lines = make.json_lines({"owner": "a", "repo": "b"}, {"owner": "a", "repo": "c"} | entry)
+    (tmp_path / "repos.jsonl").write_bytes(lines)
+    with pytest.raises(CorpusError, match=rf"Line 2 of .*cannot be used: {reason}"):
+        read_repositories(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["path", "shard", "blob"])
+def test_a_value_of_the_blobs_that_is_no_text_is_named(tmp_path, make, name):
+    entry = {"path": "a/b/1.ipynb", "shard": "00.tar.zst", "blob": "f1", name: 7}
+    (tmp_path / "files.jsonl.zst").write_bytes(compress(make.json_lines(entry)))
+    with pytest.raises(CorpusError, match=f"Line 1 of .*cannot be used: {name} is 7, not text"):
+        read_blobs(tmp_path, "00.tar.zst")
+
+
+def test_a_repository_has_one_licence(tmp_path, make):
+    lines = [{"owner": "a", "repo": f"r{n}", "licence": "MIT"} for n in range(9)]
+    again = {"owner": "A", "repo": "R3", "licence": "mit", "commit": "1"}
+    silent = {"owner": "A", "repo": "R3", "commit": "2"}
+    path = tmp_path / "repos.jsonl"
+    path.write_bytes(make.json_lines(*lines, again, silent))
+    os.utime(path, ns=(1, 1))
+    assert read_repositories(tmp_path)["a/r3"] == Repository(commit="2")
+    path.write_bytes(b"\n" + make.json_lines(*lines, silent, again | {"licence": "GPL-3.0-only"}))
+    with pytest.raises(
+        CorpusError, match=r"Line 12 .*a/r3 has .* GPL-3.0-only here and MIT in line 5"
+    ):
+        read_repositories(tmp_path)
+
+
+def test_the_output_of_list_is_told_from_metadata(tmp_path, make):
+    entry = {"url": "https://x.org/a/b.git", "created": "2020-01-01T00:00:00Z", "fork_of": None}
+    (tmp_path / "repos.jsonl").write_bytes(make.json_lines(entry))
+    with pytest.raises(CorpusError, match="looks like the output of `jupyt5-corpus list`"):
+        read_repositories(tmp_path)

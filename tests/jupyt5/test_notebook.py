@@ -118,7 +118,7 @@ def test_strange_cells_are_no_reason_to_stop(cells: object):
 
 @pytest.mark.parametrize("cells", [3, "cells", {}, {"cell_type": "code"}, "x" * 10_000])
 def test_cells_that_are_no_list_are_refused(cells: object):
-    with pytest.raises(NotebookError, match="its cells are .{1,50}, not a list") as caught:
+    with pytest.raises(NotebookError, match=r"its cells are .{1,50}, not a list") as caught:
         read(document() | {"cells": cells})
     assert str(caught.value).endswith(caught.value.advice)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_commands"]
 
+logger = logging.getLogger(__name__)
+
 _LIST_EXAMPLE = """\
 example:
-  jupyt5-corpus list 2021-01-*.json.gz search.json --before 2021-01-01 --out repos.jsonl
+  jupyt5-corpus list 2021-01-*.json.gz search.json --before 2021-01-01 --out list.jsonl
 """
 _FETCH_EXAMPLE = """\
 examples:
-  jupyt5-corpus fetch repos.jsonl --out shards/
+  jupyt5-corpus fetch list.jsonl --out shards/
   jupyt5-corpus fetch shards/failed.jsonl --out more-shards/ --retries 5
   jupyt5-corpus build shards/ more-shards/ --out corpus/
 """
@@ -50,7 +53,7 @@ def add_commands(commands: "Commands", common: argparse.ArgumentParser) -> None:
         description="Fetch only the notebooks and licence files of each repository's newest "
         "commit, over https, http or git, into shards that `build` reads. The same command goes on "
         "after a stop. What could not be fetched is in OUT/failed.jsonl with a reason; that file "
-        "is itself a list to fetch. Needs git.",
+        "is itself a list to fetch; the exit code is 1 where nothing could be. Needs git.",
         epilog=_FETCH_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -80,8 +83,21 @@ def _fetch(options: argparse.Namespace) -> int:
         repos_per_shard=options.repos_per_shard,
         limits=limits,
     )
-    _print(options, fetch_list(options.list, options.out, fetch_options))
-    return console.EXIT_OK
+    try:
+        counts = fetch_list(options.list, options.out, fetch_options)
+    except KeyboardInterrupt:
+        logger.warning(
+            "%s holds the shards that are done, %s the parts of the others. The same command goes "
+            "on from there.",
+            options.out,
+            options.out / "work",
+        )
+        raise
+    _print(options, counts)
+    if counts["repositories"] or not counts["failed"]:
+        return console.EXIT_OK
+    logger.error("Nothing could be fetched; %s says why.", options.out / "failed.jsonl")
+    return console.EXIT_FAILED
 
 
 def _print(options: argparse.Namespace, counts: Mapping[str, object]) -> None:

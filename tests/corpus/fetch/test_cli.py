@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from jupyt5_corpus.fetch import run
 from jupyt5_corpus.fetch.cli import add_commands
 
 
@@ -42,6 +43,24 @@ def test_list_then_fetch(command, tmp_path, capsys, repositories):
     assert counts == {"repositories": 1, "notebooks": 1, "skipped": 0, "failed": {"bad_url": 1}}
     assert command("fetch", out, "--out", tmp_path / "shards") == 0
     assert "1  failed: bad_url" in capsys.readouterr().out
+
+
+def test_nothing_fetched_is_a_failure(command, tmp_path, caplog):
+    (tmp_path / "list.txt").write_text("nonsense\n")
+    assert command("fetch", tmp_path / "list.txt", "--out", tmp_path / "shards") == 1
+    assert f"{tmp_path}/shards/failed.jsonl says why" in caplog.text
+    (tmp_path / "list.txt").write_text("# nothing\n")
+    assert command("fetch", tmp_path / "list.txt", "--out", tmp_path / "none") == 0
+
+
+def test_after_a_stop_it_says_how_to_go_on(command, tmp_path, caplog, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "fetch_list", stop)
+    with pytest.raises(KeyboardInterrupt):
+        command("fetch", "list.txt", "--out", tmp_path / "shards")
+    assert f"{tmp_path}/shards/work the parts of the others. The same command" in caplog.text
 
 
 @pytest.mark.parametrize(
