@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 from jupyt5_corpus.filters import (
     RowStep,
@@ -114,12 +114,10 @@ def check_options(choice: StepChoice) -> str | None:
     if unknown:
         offer = ", ".join(sorted(known)) or "none"
         return f"step {choice.name} has no option {', '.join(unknown)} (it has: {offer})"
-    if choice.name == LICENCES:
-        from jupyt5_corpus.filters.licences import POLICIES
-
-        policy = choice.options.get("policy")
-        if policy not in POLICIES:
-            return f"policy of step licences is {policy!r}, not one of {', '.join(POLICIES)}"
+    for option, value in choice.options.items():
+        expected = _wrong_value(choice.name, value)
+        if expected is not None:
+            return f"{option} of step {choice.name} is {value!r}, not {expected}"
     return None
 
 
@@ -216,6 +214,23 @@ def _known_options(name: str) -> frozenset[str]:
             return frozenset(each.name for each in fields(Limits))
         case _:
             return frozenset()
+
+
+def _wrong_value(name: str, value: object) -> str | None:
+    """Return what an option of a step must be, None if this value is it."""
+    match name:
+        case "holdout":
+            is_good = isinstance(value, list) and all(
+                isinstance(each, str) for each in cast("list[object]", value)
+            )
+            return None if is_good else "a list of texts"
+        case "licences":
+            from jupyt5_corpus.filters.licences import POLICIES
+
+            return None if value in POLICIES else f"one of {', '.join(POLICIES)}"
+        case _:
+            is_good = isinstance(value, int | float | None) and not isinstance(value, bool)
+            return None if is_good else "a number"
 
 
 def _make_fingerprint(row: Row) -> Row:

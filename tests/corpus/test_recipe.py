@@ -68,6 +68,18 @@ def test_a_yaml_recipe_with_options(tmp_path):
             "name: x\nsteps: [parse, licences: {policy: all}, exact_duplicates]",
             "must stand before licences",
         ),
+        (
+            "name: x\nsteps: [parse, quality: {max_line_chars: many}]",
+            "max_line_chars of step quality is 'many', not a number",
+        ),
+        (
+            "name: x\nsteps: [parse, quality: {max_line_chars: true}]",
+            "max_line_chars of step quality is True, not a number",
+        ),
+        (
+            "name: x\nsteps: [parse, holdout: {expected_lists: JuICe}]",
+            "expected_lists of step holdout is 'JuICe', not a list of texts",
+        ),
         ("name: x\nsteps: [parse, near_duplicates]", "needs exact_duplicates"),
         (
             "name: x\nsteps: [parse, exact_duplicates, licences: {policy: some}]",
