@@ -85,7 +85,9 @@ def read_notebook(path_or_bytes: str | Path | bytes, *, name: str | None = None)
     cells = document.get("cells")
     has_cells = isinstance(cells, list) or isinstance(document.get("worksheets"), list)
     if not has_cells and cells is not None:
-        message = f"{label} is not a notebook: its cells are {_shorten(cells)}, not a list."
+        message = (
+            f"{label} is not a notebook: its cells are {_shorten(document['cells'])}, not a list."
+        )
         raise NotebookError(message, _RESTORE)
     metadata = _as_mapping(document.get("metadata"))
     raw_cells = _list_raw_cells(document)

@@ -56,7 +56,8 @@ def add_command(
         type=Path,
         metavar="SOURCE",
         help="folder of .tar/.tar.zst shards (with repos.jsonl and files.jsonl.zst, if there), of "
-        "clones, or of notebooks; one archive; a bare repository; a .parquet file of notebooks",
+        "clones, or of notebooks; one archive; a bare repository; a .parquet file with the text "
+        "columns repo (owner/name), path and content, and if known commit and licence",
     )
     build.add_argument("--out", type=Path, required=True, help="folder to make")
     _add_recipe_options(build)

@@ -4,9 +4,11 @@ Candidates are looked for around their rarest character, which makes the search 
 nothing where there are none, and judged by what maintains the rules: the public suffix list (is
 this an internet domain?) and the standard library's ``ipaddress`` (is this a public address?).
 
-Left as they are: addresses for documentation (``example.com`` and its kin, ``you@...``), private
-and local networks, machines' identities (``git@``, ``noreply@``, service accounts), users in URLs,
-and numbers with four parts that are versions or sections rather than addresses.
+Left as they are: addresses for documentation (``example.com`` and its kin, ``you@...``, domains of
+one letter, ``mycompany.com``, ``your-domain.org``), private and local networks, machines'
+identities (``git@``, ``noreply@``, service accounts), users in URLs, and numbers with four parts
+that are versions or sections rather than addresses. ``jane.doe@company.org`` goes: the domain has
+an owner, and taking it for real costs one address in the 15,635 notebooks of the shared corpus.
 """
 
 import re
@@ -36,7 +38,7 @@ _SAMPLES = frozenset(
     | {"your-email", "your.email", "youremail", "yourname"}
 )
 _SAMPLE_DOMAIN = re.compile(
-    r"(?:[a-wyz]|(?:my|your)?(?:-?company|-?domain))\.(?:com|org|net)"  # x.com exists
+    r"(?:[a-wyz]|(?:my|your)-?(?:company|domain))\.(?:com|org|net)"  # x.com exists
 )
 _ESCAPES = frozenset("nrt")
 _URL_USER = re.compile(r"(?:/|://[^\s/]*)\Z")
