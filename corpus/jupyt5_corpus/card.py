@@ -6,6 +6,9 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from jupyt5_corpus.benchmark_sources import BENCHMARKS
+from jupyt5_corpus.filters import holdout, markdown_focused
+from jupyt5_corpus.steps import OVERLAP, SECRETS
 from jupyt5_corpus.tables import CORPUS_SCHEMA
 
 __all__ = ["CARD_NAME", "render"]
@@ -54,19 +57,19 @@ configs:
 # Jupyter notebooks, made with the recipe `{name}`
 
 {num_kept} notebooks of {num_repositories} repositories, one a row, with {num_code_cells} code
-cells, {num_markdown_cells} Markdown cells and about {num_tokens} tokens (source bytes / 3.5);
-{num_focused} notebooks are Markdown focused. Made by `jupyt5-corpus build` {version}.
+cells, {num_markdown_cells} Markdown cells and about {num_tokens} tokens (source bytes / 3.5).
+{focused}Made by `jupyt5-corpus build` {version}.
 
 ## What was done
 
-{num_in} notebooks came in; `removed/` lists every one that did not stay, with its reason.
+{num_in} notebooks of {repositories_in} repositories came in; `removed/` lists every one that did
+not stay, with its reason.
 
 | step | in | out | removed |
 | --- | ---: | ---: | --- |
 {steps}
 {skipped}
-Benchmarks were held out with these lists: {holdouts}. `decontamination.jsonl` and
-`decontamination.html` name every notebook that was removed for one, with the matched text.
+{held_out}
 {secrets}
 ## Columns
 
@@ -96,36 +99,62 @@ def render(manifest: Mapping[str, object]) -> str:
     split = cast("Mapping[str, int]", manifest["split"])
     steps = cast("Sequence[Mapping[str, object]]", manifest["steps"])
     skipped = cast("Sequence[Mapping[str, str]]", recipe["skipped"])
-    holdouts = cast("Sequence[Mapping[str, str]]", recipe["holdouts"])
     num_redactions = totals.get("num_redactions", 0)
-    has_secrets = any(step["step"] == "secrets" for step in steps)
+    taken = cast("Sequence[str]", recipe["steps"])
+    num_focused = _number(totals.get("num_markdown_focused", 0))
     return _TEMPLATE.format(
         name=recipe["name"],
         version=cast("Mapping[str, str]", manifest["versions"])["jupyt5"],
         num_in=_number(manifest["notebooks_in"]),
         num_kept=_number(manifest["notebooks_kept"]),
         num_repositories=_number(split["num_repositories"]),
+        repositories_in=_number(manifest["repositories_in"]),
         num_code_cells=_number(totals.get("num_code_cells", 0)),
         num_markdown_cells=_number(totals.get("num_markdown_cells", 0)),
         num_tokens=_number(totals.get("num_tokens_estimate", 0)),
-        num_focused=_number(totals.get("num_markdown_focused", 0)),
+        focused=_FOCUSED.format(num_focused) if markdown_focused.STEP in taken else "",
         num_train=_number(split["num_train_notebooks"]),
         num_validation=_number(split["num_validation_notebooks"]),
         rule=recipe["split"],
         steps="\n".join(map(_render_step, steps)),
         skipped="".join(f"\nSkipped: list {each['list']}, {each['reason']}.\n" for each in skipped),
-        holdouts=", ".join(f"`{each['file']}`" for each in holdouts) or "none",
-        secrets=_SECRETS.format(_number(num_redactions)) if has_secrets else "",
+        held_out=_describe_held_out(recipe),
+        secrets=_SECRETS.format(_number(num_redactions)) if SECRETS in taken else "",
         columns="\n".join(
             f"| `{field.name}` | {field.type} | {_COLUMNS[field.name]} |" for field in CORPUS_SCHEMA
         ),
     )
 
 
+_FOCUSED = "{} notebooks are Markdown focused. "
 _SECRETS = """
 {} secrets and pieces of personal data were replaced by placeholders, found by software: some will
 have been missed.
 """
+
+
+_REPORTS = """\
+`decontamination.jsonl` and `decontamination.html` name every notebook that was removed for one,
+with the matched text."""
+
+
+def _describe_held_out(recipe: Mapping[str, object]) -> str:
+    """Say what was held out: by lists, and by the n-grams of which benchmarks."""
+    steps = cast("Sequence[str]", recipe["steps"])
+    lines: list[str] = []
+    if holdout.STEP in steps:
+        lists = cast("Sequence[Mapping[str, str]]", recipe["holdouts"])
+        names = ", ".join(f"`{each['file']}`" for each in lists) or "none"
+        lines.append(f"Benchmarks were held out with these lists: {names}.")
+    if OVERLAP in steps:
+        *names, last = BENCHMARKS
+        lines.append(
+            f"Notebooks that hold a problem of {', '.join(names)} or {last}, whole or\n"
+            "edited, were removed too."
+        )
+    if not lines:
+        return "No benchmark was held out."
+    return "\n".join([*lines, _REPORTS])
 
 
 def _render_step(step: Mapping[str, object]) -> str:

@@ -36,7 +36,11 @@ def _check(options: argparse.Namespace) -> int:
 def _make_holdout(options: argparse.Namespace) -> int:
     entries = from_dsp_manifest(options.manifest, options.source)
     write_atomic(options.out, entries)
-    print(f"{options.out}: {len(entries.splitlines())} entries")
+    num_entries = len(entries.splitlines())
+    if options.json:
+        print(json.dumps({"list": str(options.out), "entries": num_entries}, ensure_ascii=False))
+    else:
+        print(f"{options.out}: {num_entries} entries")
     return console.EXIT_OK
 
 

@@ -3,18 +3,16 @@
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
-from jupyt5_corpus import card, decontamination
+from jupyt5_corpus.description import describe_corpus
 from jupyt5_corpus.layout import Layout
-from jupyt5_corpus.manifest import MANIFEST_NAME, make_manifest, read_manifest, render
-from jupyt5_corpus.removals import read_removals
-from jupyt5_corpus.row import Removal
+from jupyt5_corpus.manifest import make_manifest, read_manifest
+from jupyt5_corpus.repositories import count_repositories
 from jupyt5_corpus.spec import BuildSpec, describe_unit, load_spec, load_unit
 from jupyt5_corpus.stages import Stage, list_stages
-from jupyt5_corpus.steps import HELD_OUT_BY
 
 __all__ = ["close_build", "log_rates"]
 
@@ -90,20 +88,18 @@ def _describe(layout: Layout, spec: BuildSpec) -> Mapping[str, object]:
         for unit_idx, result in enumerate(stages["finish"].results())
     ]
     (split,) = stages["plan"].results()
-    manifest = make_manifest(identity, results, split)
-    for name, make_report in (
-        (decontamination.JSONL_NAME, decontamination.render_jsonl),
-        (decontamination.HTML_NAME, decontamination.render_html),
-    ):
-        report = make_report(_held_out(layout, spec.num_units))
+    unit_idxs = range(spec.num_units)
+    manifest = make_manifest(
+        {**identity, "repositories_in": split["num_repositories"]},
+        results,
+        count_repositories(map(layout.shard, unit_idxs)),
+    )
+
+    def write(name: str, content: bytes) -> None:
         with layout.whole(layout.folder / name) as path:
-            path.write_bytes(report)
-    with layout.whole(layout.folder / card.CARD_NAME) as path:
-        path.write_text(card.render(manifest), encoding="utf-8")
-    # Last: a folder with a manifest is finished.
-    with layout.whole(layout.folder / MANIFEST_NAME) as path:
-        path.write_bytes(render(manifest))
-    return manifest
+            path.write_bytes(content)
+
+    return describe_corpus(manifest, map(layout.removed, unit_idxs), write)
 
 
 def _add_names(layout: Layout, unit_idx: int, result: Mapping[str, object]) -> Mapping[str, object]:
@@ -117,11 +113,3 @@ def _add_names(layout: Layout, unit_idx: int, result: Mapping[str, object]) -> M
         "shard": {"file": shard, "sha256": result["sha256"], "rows": rows},
         "removed_file": {"file": removed, "sha256": result["removed_sha256"]},
     }
-
-
-def _held_out(layout: Layout, num_units: int) -> Iterator[Removal]:
-    """Give every removal of a holdout step, in the order of the units."""
-    for unit_idx in range(num_units):
-        for removal in read_removals(layout.removed(unit_idx)):
-            if removal.step in HELD_OUT_BY:
-                yield removal

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
+from jupyt5_corpus.removals import LIKENESSES, NOT_QUOTED
 from jupyt5_corpus.row import Removal
 
 __all__ = ["HTML_NAME", "JSONL_NAME", "Entry", "make_entries", "render_html", "render_jsonl"]
@@ -26,6 +27,7 @@ _OVERLAP = re.compile(
     re.DOTALL,
 )
 _CELL = re.compile(r"[^:]+: cell (?P<cell>\d+) is [0-9a-f]{64}: (?P<text>.*)", re.DOTALL)
+_ORIGIN = re.compile(r" \((?P<benchmark>[^():]+): .*\)$", re.DOTALL)
 _SENTENCES: Mapping[str, str] = {
     "holdout_cell": "one of its cells is held out, to the letter",
     "holdout_content": "its whole content is held out",
@@ -54,11 +56,12 @@ class Entry:
         path: Path inside the repository.
         commit: See ``Row``.
         reason: The removal's reason, ``holdout_…``.
-        benchmark: Whose problem it is; None if only another notebook is named.
+        benchmark: Whose problem it is, of a copy that of the held-out notebook; None if not known.
         problem: The problem's name, None if it is not known.
         num_ngrams: Distinct n-grams that it shares with the problem, None where none were counted.
         cell_idx: The cell that the text stands in, None if the whole notebook matched.
-        matched_text: Quoted from the notebook, None if the whole notebook or its place matched.
+        matched_text: Quoted from the notebook, None if the whole notebook or its place matched, or
+            if its owners have opted out.
         detail: The removal's detail as it stands in ``removed/``.
     """
 
@@ -121,20 +124,27 @@ def render_html(removals: Iterable[Removal]) -> bytes:
 def _make_entry(removal: Removal) -> Entry:
     overlap = _OVERLAP.fullmatch(removal.detail) if removal.reason == "holdout_overlap" else None
     match = overlap or _CELL.fullmatch(removal.detail)
-    benchmark, colon, _ = removal.detail.partition(": ")
-    names_benchmark = bool(colon) and not benchmark.startswith(("same content", "similar to"))
+    text = match["text"] if match else None
     return Entry(
         repo=removal.repo,
         path=removal.path,
         commit=removal.commit,
         reason=removal.reason,
-        benchmark=benchmark if names_benchmark else None,
+        benchmark=_find_benchmark(removal.detail),
         problem=overlap["problem"] if overlap else None,
         num_ngrams=int(overlap["num_ngrams"]) if overlap else None,
         cell_idx=int(match["cell"]) if match else None,
-        matched_text=match["text"] if match else None,
+        matched_text=None if text == NOT_QUOTED else text,
         detail=removal.detail,
     )
+
+
+def _find_benchmark(detail: str) -> str | None:
+    if detail.startswith(LIKENESSES):
+        match = _ORIGIN.search(detail)
+        return match["benchmark"] if match else None
+    benchmark, colon, _ = detail.partition(": ")
+    return benchmark if colon else None
 
 
 def _order(entry: Entry) -> tuple[str, ...]:

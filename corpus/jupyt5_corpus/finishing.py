@@ -15,7 +15,7 @@ from jupyt5_corpus.filters import exact_duplicates, holdout, removal_of
 from jupyt5_corpus.keys import HELD
 from jupyt5_corpus.layout import Layout
 from jupyt5_corpus.plan import CLUSTER, COPY, EXACT, FORK, NEAR, NEAR_COPY
-from jupyt5_corpus.removals import count_reasons, pack_removals, read_removals
+from jupyt5_corpus.removals import LIKENESSES, count_reasons, pack_removals, read_removals
 from jupyt5_corpus.row import Key, Removal, Row
 from jupyt5_corpus.spec import load_context, load_spec, stamp_of
 from jupyt5_corpus.steps import NEAR_DUPLICATES, StepTimes, make_steps, run_steps
@@ -41,12 +41,8 @@ _REASONS = {
     FORK: (holdout.STEP, "holdout_fork"),
 }
 
-_LIKENESS = {
-    EXACT: "same cells as",
-    NEAR: "similar to",
-    COPY: "same content as",
-    NEAR_COPY: "similar to",
-}
+_SAME, _SIMILAR = LIKENESSES
+_LIKENESS = {EXACT: "same cells as", NEAR: _SIMILAR, COPY: _SAME, NEAR_COPY: _SIMILAR}
 
 
 def finish_unit(layout: Layout, unit_idx: int) -> Mapping[str, object]:

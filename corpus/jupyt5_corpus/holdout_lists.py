@@ -1,6 +1,7 @@
 """Holdout lists: what must never be trained on, as JSON lines of hashes and names.
 
-One entry a line: ``{"source": "DSP", "repo": "owner/name"}``, or with ``content_sha256`` (see
+One entry a line: ``{"source": "DSP", "repo": "owner/name"}`` (a folder of notebooks goes by its
+name alone), or with ``content_sha256`` (see
 ``jupyt5_corpus.content``) or ``cell_sha256`` (SHA-256 of a cell's UTF-8 source) instead. An entry
 may have several of the three; each one matches by itself.
 """
@@ -133,14 +134,14 @@ def _read_line(line: bytes, where: str) -> Iterator[tuple[str, str, str]]:
 
 def _is_valid(field: str, value: str) -> bool:
     if field == "repo":
-        return value.count("/") == 1 and not value.startswith("/") and not value.endswith("/")
+        return all(value.split("/")) and value.count("/") <= 1
     return len(value) == 64 and _HEX_DIGITS.issuperset(value)
 
 
 def _bad_line(where: str, reason: str) -> CorpusError:
     return CorpusError(
         f"Holdout list {where} cannot be used: {reason}. Each line is a JSON object with source "
-        "and at least one of repo (owner/name), content_sha256, cell_sha256."
+        "and at least one of repo (owner/name, or a folder's name), content_sha256, cell_sha256."
     )
 
 

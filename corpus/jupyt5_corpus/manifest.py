@@ -22,10 +22,11 @@ def make_manifest(
     """Add up the units' results.
 
     Args:
-        identity: What decides the bytes of a corpus: ``inputs``, ``recipe``, ``versions``.
+        identity: What decides the bytes of a corpus: ``inputs``, ``recipe``, ``versions``; and
+            ``repositories_in``, how many came in.
         results: One a unit: ``shard``, ``removed_file``, ``removed`` (step → reason → count),
             ``totals``.
-        split: Counts of repositories and families.
+        split: Counts of repositories and families in the corpus.
     """
     totals = add_up([cast("Mapping[str, int]", result["totals"]) for result in results])
     by_step: dict[str, dict[str, int]] = {}

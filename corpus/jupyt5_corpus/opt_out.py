@@ -1,8 +1,9 @@
 """Opt-out lists: whose notebooks shall not be in a corpus.
 
-A list is JSON lines; each has at least one of ``repo`` (``owner/name``), ``owner`` and
-``content_sha256`` (a row's ``content_hash``), and may have a ``note`` (say, the number of the
-request), which goes to ``removed/``. Names are compared without regard to case, as GitHub does.
+A list is JSON lines; each has at least one of ``repo`` (``owner/name``, or the one name by which a
+folder goes), ``owner`` and ``content_sha256`` (a row's ``content_hash``), and may have a ``note``
+(say, the number of the request), which goes to ``removed/``. Names are compared without regard to
+case, as GitHub does.
 """
 
 import hashlib
@@ -127,8 +128,7 @@ def _read_line(line: bytes, where: str) -> Iterator[tuple[str, str, str]]:
 
 def _is_valid(field: str, value: str) -> bool:
     if field == "repo":
-        owner, slash, name = value.partition("/")
-        return bool(owner and slash and name) and "/" not in name
+        return all(value.split("/")) and value.count("/") <= 1
     if field == "owner":
         return bool(value) and "/" not in value
     return len(value) == 64 and _HEX_DIGITS.issuperset(value)
@@ -137,5 +137,5 @@ def _is_valid(field: str, value: str) -> bool:
 def _bad_line(where: str, reason: str) -> CorpusError:
     return CorpusError(
         f"Opt-out list {where} cannot be used: {reason}. Each line is a JSON object with at least "
-        "one of repo (owner/name), owner, content_sha256."
+        "one of repo (owner/name, or a folder's name), owner, content_sha256."
     )

@@ -3,6 +3,8 @@
 Nothing is computed anew. Shards without a listed notebook are linked (copied where the file
 system cannot link), the others are written again less its rows. What went is listed in one more
 file of ``removed/``; the manifest's counts, split and steps and the card are brought up to date.
+Where a list of ``removed/`` or the decontamination report quotes a listed notebook, the quotation
+goes and the rest of the entry stays.
 Families keep their names, so no notebook changes its side of the split. What had been removed as a
 duplicate of a notebook that goes now does not come back.
 """
@@ -24,17 +26,22 @@ import pyarrow as pa
 from jupyt5.console import progress
 from jupyt5.errors import CorpusError, UsageError
 from jupyt5.files import atomic_folder, require_new_folder, sha256_file
-from jupyt5_corpus import card
-from jupyt5_corpus.card import CARD_NAME
 from jupyt5_corpus.content import is_substantial
-from jupyt5_corpus.manifest import MANIFEST_NAME, render
+from jupyt5_corpus.description import DESCRIBING_FILES, describe_corpus
 from jupyt5_corpus.opt_out import STEP, OptOut, find_reason, owner_of
-from jupyt5_corpus.removals import pack_removals, read_removals
+from jupyt5_corpus.removals import (
+    cited_places,
+    may_quote,
+    pack_removals,
+    read_removals,
+    without_quotation,
+)
 from jupyt5_corpus.row import Removal
 from jupyt5_corpus.shards import (
     iter_row_groups,
     open_shard,
     removed_paths,
+    repositories_in,
     require_manifest,
     shard_paths,
 )
@@ -56,6 +63,7 @@ class OptOutResult:
 
     Attributes:
         removed: Reason → number of notebooks.
+        num_kept: Notebooks that stay.
         num_kept_copies: Notebooks left in the corpus though they are in a known fork of what is
             listed, or equal to a listed notebook that had been removed as their duplicate.
         num_shards: Shards of the corpus.
@@ -64,6 +72,7 @@ class OptOutResult:
     """
 
     removed: Mapping[str, int]
+    num_kept: int
     num_kept_copies: int
     num_shards: int
     num_rewritten: int
@@ -72,10 +81,12 @@ class OptOutResult:
 
 @dataclass(slots=True)
 class _Search:
-    """The list, what of it was met, and contents of listed notebooks in ``removed/``."""
+    """The list, what of it was met, and contents and places of listed notebooks in ``removed/``."""
 
     opt_out: OptOut
+    with_copies: bool
     copies: dict[str, str] = field(default_factory=dict[str, str])
+    quoted: set[str] = field(default_factory=set[str])
     met: set[str] = field(default_factory=set[str])
 
     def find(self, repo: str, content: str) -> tuple[str, str] | None:
@@ -91,6 +102,15 @@ class _Search:
             return _COPY, f"{found[1]}: fork of {fork_of}"
         return (_COPY, self.copies[content]) if content in self.copies else None
 
+    def must_not_quote(self, removal: Removal) -> bool:
+        """Tell whether a removal quotes a notebook that is listed, or one like it."""
+        content = removal.content_hash or ""
+        return (
+            find_reason(removal.repo, content, self.opt_out) is not None
+            or (self.with_copies and self.find_copy(removal.fork_of, content) is not None)
+            or not self.quoted.isdisjoint(cited_places(removal))
+        )
+
     def unmatched(self) -> list[str]:
         """Return what the list names in vain."""
         tables = (self.opt_out.repos, self.opt_out.owners, self.opt_out.contents)
@@ -103,6 +123,7 @@ class _Written:
 
     shards: dict[int, dict[str, object]] = field(default_factory=dict[int, dict[str, object]])
     removals: list[Removal] = field(default_factory=list[Removal])
+    removed_files: list[Mapping[str, object]] = field(default_factory=list[Mapping[str, object]])
     totals: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -119,26 +140,33 @@ def apply_opt_out(
             listed one which had been removed as their duplicate.
 
     Raises:
-        UsageError: If ``out`` lies in the corpus.
+        UsageError: If ``out`` exists or lies in the corpus.
         CorpusError: If ``folder`` holds no corpus or a damaged one.
-        OSError: If ``out`` exists or cannot be written.
+        OSError: If ``out`` cannot be written.
     """
     folder, out = folder.resolve(), out.resolve()
     manifest = require_manifest(folder)
+    repositories_in(folder, manifest)  # or it is an older version's
     _check_place(folder, out)
-    search = _prepare(folder, manifest, opt_out)
-    hits, num_kept_copies = _find_hits(folder, manifest, search, with_copies=with_copies)
+    search = _prepare(folder, manifest, opt_out, with_copies=with_copies)
+    hits, num_kept_copies = _find_hits(folder, manifest, search)
     gone = _count_gone_names(folder, manifest, hits) if hits else {}
     with atomic_folder(out) as partial:
         written = _write_corpus(folder, partial, manifest, hits)
+        written.removed_files = _write_old_removals(folder, partial, manifest, search)
         reasons = Counter(each.reason for each in written.removals)
         record = {**opt_out.record(), "with_copies": with_copies, "removed": reasons.total()}
         removed_file = _write_removals(partial, manifest, written.removals)
-        changed = _update(manifest, written, gone, removed_file=removed_file, record=record)
-        (partial / CARD_NAME).write_text(card.render(changed), encoding="utf-8")
-        (partial / MANIFEST_NAME).write_bytes(render(changed))
+        written.removed_files.append(removed_file)
+        changed = _update(manifest, written, gone, record=record)
+        describe_corpus(
+            changed,
+            removed_paths(partial, changed),
+            lambda name, content: (partial / name).write_bytes(content),
+        )
     return OptOutResult(
         removed=dict(sorted(reasons.items())),
+        num_kept=cast("int", changed["notebooks_kept"]),
         num_kept_copies=num_kept_copies,
         num_shards=len(shard_paths(folder, manifest)),
         num_rewritten=len(hits),
@@ -150,12 +178,17 @@ def _check_place(folder: Path, out: Path) -> None:
     if out == folder or folder in out.parents:
         message = f"{out} lies in the corpus that is read. Choose another --out."
         raise UsageError(message)
-    require_new_folder(out)
+    try:
+        require_new_folder(out)
+    except FileExistsError as exc:
+        raise UsageError(str(exc)) from exc
 
 
-def _prepare(folder: Path, manifest: Mapping[str, object], opt_out: OptOut) -> _Search:
+def _prepare(
+    folder: Path, manifest: Mapping[str, object], opt_out: OptOut, *, with_copies: bool
+) -> _Search:
     """Look through ``removed/`` for listed notebooks: their copies may be in the corpus."""
-    search = _Search(opt_out)
+    search = _Search(opt_out, with_copies)
     for path in removed_paths(folder, manifest):
         for removal in read_removals(path):
             content = removal.content_hash or ""
@@ -163,20 +196,20 @@ def _prepare(folder: Path, manifest: Mapping[str, object], opt_out: OptOut) -> _
             if found and content and removal.is_substantial:
                 detail = f"{found[1]}: equal to {removal.repo}/{removal.path}"
                 search.copies.setdefault(content, detail)
+            if found and may_quote(removal):
+                search.quoted.add(f"{removal.repo}/{removal.path}")
     return search
 
 
-def _find_hits(
-    folder: Path, manifest: Mapping[str, object], search: _Search, *, with_copies: bool
-) -> tuple[_Hits, int]:
+def _find_hits(folder: Path, manifest: Mapping[str, object], search: _Search) -> tuple[_Hits, int]:
     """Return what goes, and how many copies of it stay."""
     hits: dict[int, dict[int, tuple[str, str]]] = {}
     num_kept_copies = 0
     for shard_idx, row_idx, row in _iter_rows(folder, manifest, _SEARCHED, desc="Searching"):
         found = search.find(str(row["repo"]), str(row["content_hash"]))
         if found is None and (copy := search.find_copy(row["fork_of"], str(row["content_hash"]))):
-            found = copy if with_copies else None
-            num_kept_copies += not with_copies
+            found = copy if search.with_copies else None
+            num_kept_copies += not search.with_copies
         if found is not None:
             hits.setdefault(shard_idx, {})[row_idx] = found
     return hits, num_kept_copies
@@ -227,8 +260,8 @@ def _write_corpus(
     shards = shard_paths(folder, manifest)
     touched = {shards[shard_idx] for shard_idx in hits}
     beside = [path for path in sorted(folder.iterdir()) if path.is_file()]
-    for path in (*shards, *removed_paths(folder, manifest), *beside):
-        if path not in touched and path.name not in {CARD_NAME, MANIFEST_NAME}:
+    for path in (*shards, *beside):
+        if path not in touched and path.name not in DESCRIBING_FILES:
             _link(path, partial / path.relative_to(folder))
     for shard_idx in progress(sorted(hits), desc="Writing", total=len(hits), unit="shard"):
         name = shards[shard_idx].relative_to(folder)
@@ -289,6 +322,28 @@ def _describe(rows: pa.Table, reasons: Sequence[tuple[str, str]]) -> Iterator[Re
         )
 
 
+def _write_old_removals(
+    folder: Path, partial: Path, manifest: Mapping[str, object], search: _Search
+) -> list[Mapping[str, object]]:
+    """Link the lists of ``removed/``; write those again that quote what is listed."""
+    entries: list[Mapping[str, object]] = []
+    paths = removed_paths(folder, manifest)
+    for entry, path in zip(_entries(manifest, "removed_files"), paths, strict=True):
+        target = partial / path.relative_to(folder)
+        removals = list(read_removals(path))
+        changed = [
+            without_quotation(each) if search.must_not_quote(each) else each for each in removals
+        ]
+        if changed == removals:
+            _link(path, target)
+            entries.append(entry)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(pack_removals(changed))
+            entries.append({**entry, "sha256": sha256_file(target)})
+    return entries
+
+
 def _write_removals(
     partial: Path, manifest: Mapping[str, object], removals: Sequence[Removal]
 ) -> dict[str, object]:
@@ -307,7 +362,6 @@ def _update(
     written: _Written,
     gone: Mapping[str, int],
     *,
-    removed_file: Mapping[str, object],
     record: Mapping[str, object],
 ) -> dict[str, object]:
     """Return the manifest of the smaller corpus."""
@@ -338,7 +392,7 @@ def _update(
         "totals": _less(manifest["totals"], written.totals),
         "split": _less(manifest["split"], gone),
         "shards": shards,
-        "removed_files": [*_entries(manifest, "removed_files"), removed_file],
+        "removed_files": written.removed_files,
         "opt_outs": [*cast("list[object]", manifest.get("opt_outs", [])), record],
     }
 

@@ -18,7 +18,14 @@ import pyarrow.parquet as pq
 from jupyt5.errors import CorpusError
 from jupyt5_corpus.manifest import MANIFEST_NAME, read_manifest
 
-__all__ = ["iter_row_groups", "open_shard", "removed_paths", "require_manifest", "shard_paths"]
+__all__ = [
+    "iter_row_groups",
+    "open_shard",
+    "removed_paths",
+    "repositories_in",
+    "require_manifest",
+    "shard_paths",
+]
 
 
 def require_manifest(folder: Path) -> dict[str, object]:
@@ -32,6 +39,19 @@ def require_manifest(folder: Path) -> dict[str, object]:
         message = f"{folder} holds no corpus: no {MANIFEST_NAME} of ours. Check the path."
         raise CorpusError(message)
     return manifest
+
+
+def repositories_in(folder: Path, manifest: Mapping[str, object]) -> int:
+    """Return how many repositories came in.
+
+    Raises:
+        CorpusError: If the manifest does not say so, as those of older versions.
+    """
+    number = manifest.get("repositories_in")
+    if not isinstance(number, int):
+        message = f"{folder} is of an older version of jupyt5-corpus. Build the corpus again."
+        raise CorpusError(message)
+    return number
 
 
 def shard_paths(folder: Path, manifest: Mapping[str, object]) -> list[Path]:
@@ -77,25 +97,19 @@ def open_shard(path: Path) -> Generator[pq.ParquetFile]:
         message = f"{path} is missing. Run `jupyt5-corpus check` on the folder."
         raise CorpusError(message) from exc
     except pa.ArrowException as exc:
-        message = f"{path} is not a readable Parquet file: {exc}. Build the corpus again."
+        reason = str(exc).rstrip(".")
+        message = f"{path} is not a readable Parquet file: {reason}. Build the corpus again."
         raise CorpusError(message) from exc
     except OSError as exc:
         # The decompressor's errors carry no number; those of the file system do.
         if exc.errno is not None:
             raise
-        message = f"{path} is damaged: {exc}. Build the corpus again."
+        message = f"{path} is damaged: {str(exc).rstrip('.')}. Build the corpus again."
         raise CorpusError(message) from exc
 
 
-def iter_row_groups(
-    path: Path, columns: Sequence[str], *, where_present: Sequence[str] = ()
-) -> Iterator[pa.Table]:
+def iter_row_groups(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read some columns of a shard, a row group at a time.
-
-    Args:
-        path: The shard.
-        columns: Columns it must have.
-        where_present: Columns that older corpora lack.
 
     Raises:
         CorpusError: If the file is missing, damaged or lacks a column.
@@ -106,6 +120,5 @@ def iter_row_groups(
             if name not in known:
                 message = f"{path} has no column {name}. Build the corpus again."
                 raise CorpusError(message)
-        wanted = [*columns, *(name for name in where_present if name in known)]
         for group_idx in range(table_file.num_row_groups):
-            yield table_file.read_row_group(group_idx, columns=wanted).combine_chunks()
+            yield table_file.read_row_group(group_idx, columns=list(columns)).combine_chunks()

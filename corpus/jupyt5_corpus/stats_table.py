@@ -11,13 +11,15 @@ __all__ = ["as_json", "as_markdown", "as_text"]
 _HEAD = ("", "this corpus", "JuPyT5 paper")
 _NOTES = (
     "Tokens: here UTF-8 bytes of cell sources / 3.5, in the paper PyMT5's tokenizer. Cells and "
-    "tokens are those of the notebooks in the corpus.",
+    "tokens are those of the notebooks in the corpus. n/a: the recipe has no step for it.",
     "The paper's shares are computed from its rounded numbers; it prints 69.5 % code cells, 38 % "
     "Markdown tokens and 3/5 Markdown-focused notebooks. It does not say whether its cells are "
     "those of all notebooks or of the unique ones, nor how many holdouts it removed.",
 )
 _MOST_SHOWN = 8
 _NOTHING = "-"
+_NOT_KNOWN = "n/a"
+"""Where the recipe has no step for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class _Line:
 _LINES = (
     _Line("repositories", "num_repositories_in"),
     _Line("notebooks read", "num_notebooks"),
-    _Line("unique notebooks", "num_unique_notebooks", "num_notebooks"),
+    _Line("unique notebooks", "num_unique_notebooks", "num_compared_notebooks"),
     _Line("notebooks in the corpus", "num_kept_notebooks", "num_notebooks"),
     _Line("cells", "num_cells"),
     _Line("code cells", "num_code_cells", "num_cells"),
@@ -73,9 +75,15 @@ def as_json(stats: CorpusStats) -> Mapping[str, object]:
 
 
 def _iter_rows(stats: CorpusStats) -> Iterator[tuple[str, str, str]]:
-    here: dict[str, int] = {line.figure: getattr(stats, line.figure) for line in _LINES}
-    # Its training set is its unique notebooks, less holdouts that it does not count.
-    paper = {**PAPER_FIGURES, "num_kept_notebooks": PAPER_FIGURES["num_unique_notebooks"]}
+    names = {name for line in _LINES for name in (line.figure, line.share_of) if name}
+    here: dict[str, int | None] = {name: getattr(stats, name) for name in names}
+    # It compared all that it read, and its training set is its unique notebooks, less holdouts
+    # that it does not count.
+    paper = {
+        **PAPER_FIGURES,
+        "num_compared_notebooks": PAPER_FIGURES["num_notebooks"],
+        "num_kept_notebooks": PAPER_FIGURES["num_unique_notebooks"],
+    }
     for line in _LINES:
         in_paper = _cell(paper, line, _rounded) if line.figure in PAPER_FIGURES else _NOTHING
         yield line.label, _cell(here, line, _grouped), in_paper
@@ -83,19 +91,23 @@ def _iter_rows(stats: CorpusStats) -> Iterator[tuple[str, str, str]]:
             yield "cells a notebook", _rate(here, "num_kept_notebooks"), _paper_cells(paper)
 
 
-def _cell(figures: Mapping[str, int], line: _Line, show: Callable[[int], str]) -> str:
+def _cell(figures: Mapping[str, int | None], line: _Line, show: Callable[[int], str]) -> str:
     count = figures[line.figure]
+    if count is None:
+        return _NOT_KNOWN
     whole = figures[line.share_of] if line.share_of else 0
     share = f" ({100 * count / whole:.1f} %)" if whole else ""
     return show(count) + share
 
 
-def _rate(figures: Mapping[str, int], notebooks: str) -> str:
-    num_notebooks = figures[notebooks]
-    return f"{figures['num_cells'] / num_notebooks:.1f}" if num_notebooks else _NOTHING
+def _rate(figures: Mapping[str, int | None], notebooks: str) -> str:
+    num_cells, num_notebooks = figures["num_cells"], figures[notebooks]
+    return (
+        f"{num_cells / num_notebooks:.1f}" if num_notebooks and num_cells is not None else _NOTHING
+    )
 
 
-def _paper_cells(paper: Mapping[str, int]) -> str:
+def _paper_cells(paper: Mapping[str, int | None]) -> str:
     return f"{_rate(paper, 'num_notebooks')} or {_rate(paper, 'num_unique_notebooks')}"
 
 
@@ -106,8 +118,8 @@ def _iter_details(stats: CorpusStats) -> Iterator[tuple[str, str]]:
         if reasons:
             counts = ", ".join(f"{name} {_grouped(count)}" for name, count in reasons.items())
             yield f"Removed by {step}", counts
-    if stats.num_redactions is not None:
-        yield "Redactions", _grouped(stats.num_redactions)
+    num_redactions = stats.num_redactions
+    yield "Redactions", _NOT_KNOWN if num_redactions is None else _grouped(num_redactions)
     for label, counts in stats.groups.items():
         yield label.capitalize(), _most_frequent(list(counts.items()))
 

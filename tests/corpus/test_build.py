@@ -72,7 +72,8 @@ def test_the_manifest_describes_steps_shards_and_split(shards, build, tmp_path):
         ("markdown_focused", 4, 4),
     ]
     assert [shard["rows"] for shard in manifest["shards"]] == [2, 2]
-    assert manifest["split"]["num_repositories"] == 4
+    assert manifest["repositories_in"] == 4
+    assert manifest["split"]["num_repositories"] == 3
     assert manifest["split"]["num_families"] == 3
     assert manifest["recipe"]["holdouts"][0]["file"] == "dsp.jsonl"
     assert {"jupyt5", "pyarrow", "orjson", "python"} == set(manifest["versions"])

@@ -30,7 +30,7 @@ def test_entries_are_compared_in_lower_case_and_may_hold_several_facts():
         ("[]", "not a JSON object"),
         ('{"repo": "a/b"}', 'no "source"'),
         ('{"source": "S"}', "none of repo"),
-        ('{"source": "S", "repo": "only-a-name"}', "repo is 'only-a-name'"),
+        ('{"source": "S", "repo": "owner/"}', "repo is 'owner/'"),
         ('{"source": "S", "cell_sha256": "12"}', "cell_sha256 is '12'"),
         ('{"source": "S", "content_sha256": 5}', "content_sha256 is 5"),
     ],

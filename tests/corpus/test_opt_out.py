@@ -202,7 +202,7 @@ def test_the_corpus_itself_is_not_written(apply, finished, tmp_path):
             apply({"owner": "cat"}, name=out)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(UsageError, match="exists already"):
         apply({"owner": "cat"}, name="taken")
 
 
@@ -212,7 +212,8 @@ def test_the_corpus_itself_is_not_written(apply, finished, tmp_path):
         (b"ann/book", "not JSON"),
         (b"[]", "not a JSON object"),
         (b"{}", "none of repo, owner, content_sha256"),
-        (b'{"repo": "book"}', "repo is 'book'"),
+        (b'{"repo": "book/"}', "repo is 'book/'"),
+        (b'{"repo": ""}', "repo is ''"),
         (b'{"repo": "ann/book/x"}', "repo is 'ann/book/x'"),
         (b'{"owner": "ann/book"}', "owner is 'ann/book'"),
         (b'{"owner": ""}', "owner is ''"),

@@ -25,7 +25,9 @@ def add_commands(commands: Commands) -> None:
         "Count repositories, notebooks, cells and tokens of a finished corpus and print them "
         "beside the JuPyT5 paper's figures.",
     )
-    stats.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    form = stats.add_mutually_exclusive_group()
+    _add_json(form)
+    form.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     chart = _add(
         commands,
         "map",
@@ -35,6 +37,7 @@ def add_commands(commands: Commands) -> None:
         "HTML page that needs no network. The same corpus, seed and library versions give the "
         "same map on the same kind of machine.",
     )
+    _add_json(chart)
     _fill_map(chart)
     opt_out = _add(
         commands,
@@ -44,6 +47,7 @@ def add_commands(commands: Commands) -> None:
         "Make a corpus without the notebooks of an opt-out list. Shards without listed notebooks "
         "are linked, nothing is computed anew.",
     )
+    _add_json(opt_out)
     _fill_opt_out(opt_out)
 
 
@@ -56,10 +60,13 @@ def _add(
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=summary, description=description)
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder that build made")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--verbose", action="store_true", help="say more on stderr")
     parser.set_defaults(command=command)
     return parser
+
+
+def _add_json(parser: argparse._ActionsContainer) -> None:  # pyright: ignore[reportPrivateUsage]
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _fill_map(chart: argparse.ArgumentParser) -> None:
@@ -90,8 +97,8 @@ def _fill_opt_out(opt_out: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help='JSON lines with "repo" (owner/name), "owner" or "content_sha256" (a row\'s '
-        'content_hash), and perhaps a "note" that goes to removed/',
+        help='JSON lines with "repo" (owner/name, or a folder\'s name), "owner" or '
+        '"content_sha256" (a row\'s content_hash), and perhaps a "note" that goes to removed/',
     )
     opt_out.add_argument("--out", type=Path, required=True, metavar="DIR2", help="folder to make")
     opt_out.add_argument(
@@ -127,6 +134,7 @@ def _opt_out(options: argparse.Namespace) -> int:
         print(json.dumps(asdict(result), ensure_ascii=False))
         return console.EXIT_OK
     print(f"{options.out}: {result.num_rewritten} of {result.num_shards} shards written anew")
+    print(f"{result.num_kept:>14,}  notebooks stay")
     for reason, count in result.removed.items():
         print(f"{count:>14,}  removed: {reason}")
     if result.num_kept_copies:
