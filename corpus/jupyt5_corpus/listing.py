@@ -81,8 +81,7 @@ def list_repositories(
         before: Repositories created then or later are left out.
 
     Returns:
-        Counts of what was read and why it was left out: ``descriptions`` is the sum of those after
-        it (``repeated``: of a repository that was listed already).
+        Counts of what was read and why it was left out; those after ``descriptions`` add up to it.
 
     Raises:
         OSError: If a file cannot be read or the list cannot be written.
