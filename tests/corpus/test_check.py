@@ -41,7 +41,16 @@ def test_a_folder_without_a_corpus_is_an_error(tmp_path):
             check_corpus(folder)
 
 
-@pytest.mark.parametrize("name", ["data/part-00001.parquet", "removed/part-00000.jsonl.zst"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data/part-00001.parquet",
+        "removed/part-00000.jsonl.zst",
+        "README.md",
+        "decontamination.html",
+        "decontamination.jsonl",
+    ],
+)
 def test_a_missing_or_changed_file_is_named(finished, name):
     (finished / name).write_bytes(b"other")
     assert any(name in each and "has changed" in each for each in check_corpus(finished))

@@ -72,6 +72,9 @@ REMOVALS = [
     removal_of("holdout_copy", "same content as ann/book/two.ipynb"),
     removal_of("holdout_near_copy", "DSP: estimated similarity 0.93 with ann/book/x: y.ipynb"),
     removal_of("holdout_near_copy", "similar to ann/book/odd: name.ipynb", "<script>.ipynb"),
+    removal_of(
+        "holdout_copy", "same content as a/b/x (1).ipynb (DSP: repository a/b)", "two.ipynb"
+    ),
     removal_of("holdout_fork", "most of its repository is held out"),
     removal_of(
         "holdout_overlap",
@@ -88,6 +91,8 @@ def test_the_report_names_benchmark_problem_and_text():
     assert entries["holdout_repo", "one.ipynb"].benchmark == "DSP"
     assert entries["holdout_near_copy", "one.ipynb"].benchmark == "DSP"
     assert entries["holdout_near_copy", "<script>.ipynb"].benchmark is None
+    assert entries["holdout_copy", "one.ipynb"].benchmark is None
+    assert entries["holdout_copy", "two.ipynb"].benchmark == "DSP"
     assert entries["holdout_fork", "one.ipynb"].benchmark is None
 
 
@@ -102,6 +107,6 @@ def test_nothing_in_the_page_is_code_of_a_notebook():
     page = render_html(REMOVALS).decode()
     assert "<script" not in page
     assert "<q>&lt;script&gt;if a: b&lt;/script&gt;</q>" in page
-    assert "6 notebooks were removed" in page
-    assert page.count("<tr>") == 2 + len(REMOVALS) + 6
+    assert "7 notebooks were removed" in page
+    assert page.count("<tr>") == 2 + len(REMOVALS) + 7
     assert "0 notebooks were removed" in render_html([]).decode()

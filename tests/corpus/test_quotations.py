@@ -6,12 +6,17 @@ import pytest
 
 from jupyt5_corpus.benchmark_making import make_index
 from jupyt5_corpus.benchmark_sources import Part
+from jupyt5_corpus.check import check_corpus
 from jupyt5_corpus.content import cell_sha256
+from jupyt5_corpus.decontamination import make_entries
 from jupyt5_corpus.filters.holdout import hold_out
 from jupyt5_corpus.filters.overlap import hold_out_overlap
 from jupyt5_corpus.filters.secrets import prepare
 from jupyt5_corpus.fingerprint import fingerprint
 from jupyt5_corpus.holdout_lists import Holdouts
+from jupyt5_corpus.opt_out import load
+from jupyt5_corpus.opt_out_apply import apply_opt_out
+from jupyt5_corpus.removals import NOT_QUOTED, cited_places, without_quotation
 from jupyt5_corpus.row import Removal
 
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"  # of no account: a pattern, drawn by hand
@@ -52,8 +57,8 @@ def held_out(tmp_path, make, build):
     }
     (tmp_path / "0.tar").write_bytes(make.tar(members))
 
-    def run(recipe, entry=None):
-        entry = entry or {"source": "OURS", "cell_sha256": cell_sha256(GRADED)}
+    def run(recipe):
+        entry = {"source": "OURS", "cell_sha256": cell_sha256(GRADED)}
         build(tmp_path / "0.tar", recipe=recipe, holdout=make.json_lines(entry))
         return tmp_path / "corpus"
 
@@ -108,3 +113,86 @@ def test_an_overlap_is_quoted_without_secrets(make, rules_dir, place):
     assert not any(secret in text for secret in SECRETS)
     if place == "before":
         assert text.startswith("word0 word7919 ")
+
+
+@pytest.fixture
+def opted_out(held_out, recipe, tmp_path, make):
+    """Opt an entry out of the corpus with copies of the held-out ann/book; return the folder."""
+
+    def run(entry, *, copies=False):
+        folder = held_out(recipe("parse", "holdout", "exact_duplicates"))
+        path = tmp_path / "list.jsonl"
+        path.write_bytes(make.json_lines(entry))
+        out = tmp_path / "less"
+        apply_opt_out(folder, out, load(path), with_copies=copies)
+        return folder, out
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("entry", "copies", "num_left"),
+    [
+        ({"repo": "Ann/Book"}, False, 1),
+        ({"owner": "ann"}, False, 1),
+        ({"repo": "ann/book"}, True, 0),
+        ({"owner": "cat"}, True, 2),
+    ],
+)
+def test_quotations_of_opted_out_notebooks_go(opted_out, corpus, entry, copies, num_left):
+    folder, out = opted_out(entry, copies=copies)
+    for name in ("decontamination.jsonl", "decontamination.html"):
+        assert sum("answer" in line for line in (out / name).read_text().splitlines()) == num_left
+        assert sum("answer" in line for line in (folder / name).read_text().splitlines()) == 2
+    before = [each for each in corpus.removals(folder) if each["step"] == "holdout"]
+    after = [each for each in corpus.removals(out) if each["step"] == "holdout"]
+    assert sum("answer" in each["detail"] for each in after) == num_left
+    for old, new in zip(before, after, strict=True):
+        assert old | {"detail": ""} == new | {"detail": ""}
+        assert new["detail"].startswith(f"OURS: cell 1 is {cell_sha256(GRADED)}: ")
+    entries = report_of(out)
+    assert sum(each["matched_text"] is None for each in entries) == 2 - num_left
+    assert {(each["benchmark"], each["cell_idx"]) for each in entries} == {("OURS", 1)}
+    assert check_corpus(out) == ()
+
+
+def test_an_opted_out_content_is_not_quoted(opted_out, corpus, held_out, recipe):
+    content = corpus.removals(held_out(recipe("parse", "holdout", "exact_duplicates")))[0]
+    _, out = opted_out({"content_sha256": content["content_hash"]})
+    assert b"assert answer" not in b"".join(
+        (out / f"decontamination.{kind}").read_bytes() for kind in ("html", "jsonl")
+    )
+
+
+def test_a_copy_does_not_quote_its_opted_out_origin():
+    quoting = "OURS: cell 1 is " + "a" * 64 + ": assert answer"
+    copy = removal_of(
+        "ben/copy", "holdout_near_copy", f"similar to ann/book/a (1).ipynb ({quoting})"
+    )
+    assert "ann/book/a (1).ipynb" in list(cited_places(copy))
+    bare = without_quotation(copy)
+    assert bare.detail == copy.detail.replace("assert answer", NOT_QUOTED)
+    (entry,) = make_entries([bare])
+    assert entry.benchmark == "OURS"
+    overlap = removal_of(
+        "ann/book", "holdout_overlap", "MBPP: 21 n-grams of 8 words of MBPP/7; cell 3: def f():"
+    )
+    (entry,) = make_entries([without_quotation(overlap)])
+    assert (entry.problem, entry.cell_idx, entry.matched_text) == ("MBPP/7", 3, None)
+    plain = removal_of("ann/book", "holdout_repo", "OURS: repository ann/book")
+    assert without_quotation(plain) is plain
+
+
+def removal_of(repo, reason, detail):
+    return Removal(
+        repo=repo,
+        path="one.ipynb",
+        commit=None,
+        blob_sha=None,
+        fork_of=None,
+        content_hash="c" * 64,
+        is_substantial=True,
+        step="holdout",
+        reason=reason,
+        detail=detail,
+    )

@@ -1,9 +1,12 @@
 import json
 import re
+import shutil
 
 import pytest
 
 from jupyt5.errors import CorpusError
+from jupyt5_corpus.compression import compress
+from jupyt5_corpus.removals import read_removals
 from jupyt5_corpus.stats import read_stats
 from jupyt5_corpus.stats_table import as_json, as_markdown, as_text
 
@@ -39,12 +42,14 @@ def test_every_count(finished):
     stats = read_stats(finished)
     assert (stats.num_repositories_in, stats.num_repositories) == (4, 2)
     assert (stats.num_notebooks_in, stats.num_notebooks) == (5, 4)
-    assert (stats.num_unique_notebooks, stats.num_kept_notebooks) == (3, 3)
+    assert (stats.num_compared_notebooks, stats.num_unique_notebooks) == (4, 3)
+    assert stats.num_kept_notebooks == 3
     assert (stats.num_cells, stats.num_code_cells, stats.num_markdown_cells) == (7, 4, 2)
     code = "x = 1", f"print('{LONG}')", "y = 2", f"z = '{LONG}'"
     markdown = f"# Über {LONG}", LONG
-    assert stats.num_code_tokens == round(sum(len(text.encode()) for text in code) / 3.5)
-    assert stats.num_markdown_tokens == round(sum(len(text.encode()) for text in markdown) / 3.5)
+    sizes = [sum(len(text.encode()) for text in texts) for texts in (code, markdown, ["raw text"])]
+    assert stats.num_code_tokens == round(stats.num_tokens * sizes[0] / sum(sizes))
+    assert abs(stats.num_markdown_tokens - stats.num_tokens * sizes[1] / sum(sizes)) <= 1
     first = round(len(f"# Über {LONG}x = 1raw text".encode()) / 3.5)
     second = round(len(f"print('{LONG}')y = 2") / 3.5)
     third = round(len(f"{LONG}z = '{LONG}'") / 3.5)
@@ -112,3 +117,100 @@ def test_a_manifest_cannot_point_elsewhere(finished):
 def test_a_folder_without_a_corpus_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="holds no corpus"):
         read_stats(tmp_path)
+
+
+@pytest.fixture
+def build_with(make, build, tmp_path):
+    """Build some notebooks with a recipe of the steps named."""
+
+    def run(members, *steps, holdout=None):
+        (tmp_path / "00.tar").write_bytes(make.tar(members))
+        recipe = tmp_path / "mine.yaml"
+        recipe.write_text(f"name: mine\nsteps: [{', '.join(steps)}]\n")
+        manifest = build(tmp_path / "00.tar", recipe=recipe, holdout=holdout)
+        return manifest, tmp_path / "corpus"
+
+    return run
+
+
+def test_unique_notebooks_are_those_of_the_compared_ones(make, build_with):
+    same = make.notebook(f"print('{LONG}')")
+    members = {"ann/book/1.ipynb": same, "ann/book/2.ipynb": same}
+    members["held/out/1.ipynb"] = make.notebook("x = 'held out and of more than forty characters'")
+    held = make.json_lines({"source": "TEST", "repo": "held/out"})
+    steps = "parse", "holdout", "exact_duplicates"
+    _, folder = build_with(members, *steps, holdout=held)
+    stats = read_stats(folder)
+    assert (stats.num_notebooks, stats.num_compared_notebooks) == (3, 2)
+    assert stats.num_unique_notebooks == 1
+    assert re.search(r"^unique notebooks +1 \(50\.0 %\)", as_text(stats), re.MULTILINE)
+
+
+def test_what_the_recipe_has_no_step_for_is_not_counted(make, build_with):
+    _, folder = build_with({"ann/book/1.ipynb": make.notebook(("markdown", LONG), "x")}, "parse")
+    stats = read_stats(folder)
+    assert stats.num_unique_notebooks is stats.num_redactions is None
+    assert stats.num_focused_notebooks is stats.num_focused_tokens is None
+    text = as_text(stats)
+    assert re.search(r"^unique notebooks +n/a", text, re.MULTILINE)
+    assert re.search(r"^Markdown-focused notebooks +n/a", text, re.MULTILINE)
+    assert "Redactions: n/a" in text
+    card = (folder / "README.md").read_text()
+    assert "are Markdown focused" not in card
+    assert "were replaced by placeholders" not in card
+    assert "No benchmark was held out." in card
+
+
+@pytest.mark.parametrize("steps", [("parse", "overlap"), ("parse", "holdout")])
+def test_the_card_names_the_benchmarks(make, build_with, steps):
+    holdout = make.json_lines({"source": "TEST", "repo": "held/out"})
+    members = {"ann/book/1.ipynb": make.notebook(LONG)}
+    _, folder = build_with(members, *steps, holdout=holdout if "holdout" in steps else None)
+    card = (folder / "README.md").read_text()
+    text = "a problem of DSP, HumanEval, MBPP or BioCoder"
+    assert (text in card) == ("overlap" in steps)
+    assert ("with these lists: `dsp.jsonl`, `test.jsonl`." in card) == ("holdout" in steps)
+    assert "with the matched text" in card
+
+
+def test_code_and_markdown_tokens_are_no_more_than_all(make, build_with):
+    for size in range(1, 12):
+        members = {"ann/book/1.ipynb": make.notebook("x" * size, ("markdown", "y" * (2 * size)))}
+        _, folder = build_with(members, "parse")
+        stats = read_stats(folder)
+        assert stats.num_code_tokens + stats.num_markdown_tokens == stats.num_tokens
+        shutil.rmtree(folder)
+
+
+def test_repositories_are_counted_alike_everywhere(finished):
+    manifest = json.loads((finished / "manifest.json").read_bytes())
+    stats = read_stats(finished)
+    assert manifest["repositories_in"] == stats.num_repositories_in == 4
+    assert manifest["split"]["num_repositories"] == stats.num_repositories == 2
+    assert manifest["split"]["num_families"] == 2
+    card = (finished / "README.md").read_text()
+    assert "3 notebooks of 2 repositories, one a row" in card
+    assert "5 notebooks of 4 repositories came in" in card
+
+
+def test_a_manifest_of_an_older_version_is_one_clear_error(finished):
+    change_manifest(finished, lambda manifest: manifest.pop("repositories_in"))
+    with pytest.raises(CorpusError, match="is of an older version"):
+        read_stats(finished)
+
+
+def test_a_missing_list_of_removals_is_one_clear_error(finished):
+    path = finished / "removed" / "part-00000.jsonl.zst"
+    path.write_bytes(compress(b'{"repo": 1}\n'))
+    with pytest.raises(CorpusError, match=r"is no list of removals: .*Run `jupyt5-corpus check`"):
+        list(read_removals(path))
+    path.unlink()
+    with pytest.raises(CorpusError, match=r"is missing. Run `jupyt5-corpus check`"):
+        list(read_removals(path))
+
+
+def test_an_error_has_one_full_stop(finished):
+    (finished / "data" / "part-00000.parquet").write_bytes(b"no parquet file")
+    with pytest.raises(CorpusError) as caught:
+        read_stats(finished)
+    assert ".." not in str(caught.value)
