@@ -22,8 +22,7 @@ def make_manifest(
     """Add up the units' results.
 
     Args:
-        identity: What decides the bytes of a corpus: ``inputs``, ``recipe``, ``versions``; and
-            ``repositories_in``, how many came in.
+        identity: ``inputs``, ``recipe``, ``versions``; and ``repositories_in``, how many came in.
         results: One a unit: ``shard``, ``removed_file``, ``removed`` (step → reason → count),
             ``totals``.
         split: Counts of repositories and families in the corpus.

@@ -111,6 +111,10 @@ class _Search:
             or not self.quoted.isdisjoint(cited_places(removal))
         )
 
+    def record(self) -> dict[str, object]:
+        """Return what the manifest says of the list and its use."""
+        return self.opt_out.record() | {"with_copies": self.with_copies}
+
     def unmatched(self) -> list[str]:
         """Return what the list names in vain."""
         tables = (self.opt_out.repos, self.opt_out.owners, self.opt_out.contents)
@@ -125,6 +129,10 @@ class _Written:
     removals: list[Removal] = field(default_factory=list[Removal])
     removed_files: list[Mapping[str, object]] = field(default_factory=list[Mapping[str, object]])
     totals: Counter[str] = field(default_factory=Counter[str])
+
+    def count_reasons(self) -> dict[str, int]:
+        """Count what went by reason."""
+        return dict(sorted(Counter(each.reason for each in self.removals).items()))
 
 
 def apply_opt_out(
@@ -150,28 +158,29 @@ def apply_opt_out(
     _check_place(folder, out)
     search = _prepare(folder, manifest, opt_out, with_copies=with_copies)
     hits, num_kept_copies = _find_hits(folder, manifest, search)
-    gone = _count_gone_names(folder, manifest, hits) if hits else {}
     with atomic_folder(out) as partial:
         written = _write_corpus(folder, partial, manifest, hits)
-        written.removed_files = _write_old_removals(folder, partial, manifest, search)
-        reasons = Counter(each.reason for each in written.removals)
-        record = {**opt_out.record(), "with_copies": with_copies, "removed": reasons.total()}
-        removed_file = _write_removals(partial, manifest, written.removals)
-        written.removed_files.append(removed_file)
-        changed = _update(manifest, written, gone, record=record)
-        describe_corpus(
-            changed,
-            removed_paths(partial, changed),
-            lambda name, content: (partial / name).write_bytes(content),
-        )
+        written.removed_files = [
+            *_write_old_removals(folder, partial, manifest, search),
+            _write_removals(partial, manifest, written.removals),
+        ]
+        gone = _count_gone_names(folder, manifest, hits) if hits else {}
+        _describe_corpus(partial, _update(manifest, written, gone, search))
     return OptOutResult(
-        removed=dict(sorted(reasons.items())),
-        num_kept=cast("int", changed["notebooks_kept"]),
+        removed=written.count_reasons(),
+        num_kept=cast("int", manifest["notebooks_kept"]) - len(written.removals),
         num_kept_copies=num_kept_copies,
         num_shards=len(shard_paths(folder, manifest)),
         num_rewritten=len(hits),
         unmatched=search.unmatched(),
     )
+
+
+def _describe_corpus(partial: Path, manifest: Mapping[str, object]) -> None:
+    def write(name: str, content: bytes) -> None:
+        (partial / name).write_bytes(content)
+
+    describe_corpus(manifest, removed_paths(partial, manifest), write)
 
 
 def _check_place(folder: Path, out: Path) -> None:
@@ -300,13 +309,13 @@ def _write_shard(
                 rows = group.take([place - start for place in dropped])
                 written.totals.update(count_rows(rows))
                 reasons = [hits[place] for place in dropped]
-                written.removals += _describe(rows, reasons)
+                written.removals += _describe_rows(rows, reasons)
             start += group.num_rows
             num_kept += len(kept)
     return num_kept
 
 
-def _describe(rows: pa.Table, reasons: Sequence[tuple[str, str]]) -> Iterator[Removal]:
+def _describe_rows(rows: pa.Table, reasons: Sequence[tuple[str, str]]) -> Iterator[Removal]:
     for row, (reason, detail) in zip(rows.to_pylist(), reasons, strict=True):
         yield Removal(
             repo=row["repo"],
@@ -361,13 +370,13 @@ def _update(
     manifest: Mapping[str, object],
     written: _Written,
     gone: Mapping[str, int],
-    *,
-    record: Mapping[str, object],
+    search: _Search,
 ) -> dict[str, object]:
     """Return the manifest of the smaller corpus."""
     num_before = cast("int", manifest["notebooks_kept"])
     num_after = num_before - len(written.removals)
-    reasons = dict(sorted(Counter(each.reason for each in written.removals).items()))
+    reasons = written.count_reasons()
+    record = search.record() | {"removed": len(written.removals)}
     step = {
         "step": STEP,
         "notebooks_in": num_before,
