@@ -130,13 +130,21 @@ class RayEngine:
         except ModuleNotFoundError as exc:
             message = "--engine ray needs Ray. Install it with `pip install 'jupyt5[ray]'`."
             raise UsageError(message) from exc
-        if not ray.is_initialized():
+        if ray.is_initialized():
+            return
+        try:
             ray.init(
                 num_cpus=None if os.environ.get("RAY_ADDRESS") else self.workers,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
+        except Exception as exc:  # Ray raises bare ones
+            message = (
+                f"Ray does not start: {' '.join(str(exc).split())} "
+                "Check RAY_ADDRESS and the load of this machine, then run the command again."
+            )
+            raise CorpusError(message) from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
