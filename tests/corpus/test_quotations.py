@@ -98,11 +98,12 @@ def test_a_secret_that_only_the_rest_of_the_notebook_tells_is_not_quoted(make, r
 
 @pytest.mark.parametrize("place", ["before", "inside"])
 def test_an_overlap_is_quoted_without_secrets(make, rules_dir, place):
-    problem = " ".join(f"word{number * 7919}" for number in range(80))
-    index = make_index([Part(problem="T/1", origin="T/1", text=problem)], [], [])
     line = f"\n# password = '{PASSWORD}', {EMAIL}\n"
-    half = len(problem) // 3
-    source = line + problem if place == "before" else problem[:half] + line + problem[half:]
+    problem = " ".join(f"word{number * 7919}" for number in range(80))
+    source = line + problem
+    if place == "inside":
+        source = problem = problem.replace(" word31676 ", f" word31676 {line}")
+    index = make_index([Part(problem="T/1", origin="T/1", text=problem)], [], [])
     cells = make.cells("x = 1", source)
     removal = hold_out_overlap(
         make.row(cells=cells), fingerprint(cells), index, rules_dir=rules_dir
@@ -164,7 +165,27 @@ def test_an_opted_out_content_is_not_quoted(opted_out, corpus, held_out, recipe)
     )
 
 
-def test_a_copy_does_not_quote_its_opted_out_origin():
+def test_a_near_copy_does_not_quote_its_opted_out_origin(make, build, recipe, corpus, tmp_path):
+    text = "markdown", " ".join(f"{WORDS} {number}" for number in range(20))
+    members = {
+        "ann/book/one.ipynb": make.notebook(text, GRADED),
+        "ben/copy/one.ipynb": make.notebook(text, f"{GRADED} or 43"),
+    }
+    (tmp_path / "0.tar").write_bytes(make.tar(members))
+    held = make.json_lines({"source": "OURS", "cell_sha256": cell_sha256(GRADED)})
+    steps = recipe("parse", "holdout", "exact_duplicates", "near_duplicates")
+    manifest = build(tmp_path / "0.tar", recipe=steps, holdout=held)
+    assert manifest["removed"] == {"holdout_cell": 1, "holdout_near_copy": 1}
+    (tmp_path / "list.jsonl").write_bytes(make.json_lines({"repo": "ann/book"}))
+    out = tmp_path / "less"
+    apply_opt_out(tmp_path / "corpus", out, load(tmp_path / "list.jsonl"))
+    assert all("answer" in each["detail"] for each in corpus.removals(tmp_path / "corpus"))
+    assert not any("answer" in each["detail"] for each in corpus.removals(out))
+    assert "answer" not in (out / "decontamination.html").read_text()
+    assert [each["benchmark"] for each in report_of(out)] == ["OURS", "OURS"]
+
+
+def test_quotations_are_found_in_every_kind_of_detail():
     quoting = "OURS: cell 1 is " + "a" * 64 + ": assert answer"
     copy = removal_of(
         "ben/copy", "holdout_near_copy", f"similar to ann/book/a (1).ipynb ({quoting})"
