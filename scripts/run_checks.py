@@ -71,7 +71,9 @@ CHECKS = (
     Check("TypeScript tests", "typescript", ("jlpm", "run", "test"), UI),
     Check("kernel tests", "kernel", marked("kernel")),
     Check("curation tests", "curation", CURATION_TESTS),
-    Check("slow tests", "slow", marked("slow")),
+    # Two processes: too many native libraries with threads of their own for one.
+    Check("slow corpus tests", "slow", (*marked("slow"), "tests/corpus")),
+    Check("slow tests", "slow", (*marked("slow"), "--ignore=tests/corpus")),
     Check("browser tests", "browser", marked("browser")),
 )
 GROUPS = tuple(dict.fromkeys(check.group for check in CHECKS))
