@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from jupyt5.execution.engine import Found, Opened, Setting, run_job
+from jupyt5.execution.engine import Found, Opened, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.views import make_view, remove_folder
 from jupyt5.notebook import Notebook
 from jupyt5_dsp.copies import Copies, plan_copies

@@ -8,40 +8,19 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from jupyt5.execution.evidence import SampleEvidence, read_sample
-from jupyt5.execution.interpreters import Interpreter
-from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits, Task
-from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.jobs import Attempt, Isolation, Job, Task
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.verdicts import CellReply, CellStatus, Stage, Verdict, VerdictKind, judge
 from jupyt5.execution.worker_process import Message, WorkerProcess
 
-__all__ = ["Found", "Judged", "Opened", "Replied", "Setting", "run_job"]
+__all__ = ["Found", "Judged", "Opened", "Replied", "run_job"]
 
 _NUM_TRIES = 2
 _CRASH_SIGNALS = frozenset({4, 6, 7, 8, 11})  # ILL, ABRT, BUS, FPE, SEGV
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Where jobs run.
-
-    Attributes:
-        interpreter: Executes the cells.
-        sandbox: The outer wall.
-        limits: Of each sample and context cell.
-        view_path: Folder with the notebook's files and a home, see ``views``.
-        isolation: ``fork`` where that is sound, or always a fresh process (``kernel``).
-    """
-
-    interpreter: Interpreter
-    sandbox: Sandbox
-    limits: Limits
-    view_path: Path
-    isolation: Isolation = "fork"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,17 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from jupyt5.errors import ExecutionError
 from jupyt5.execution.evidence import make_reply
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Task
 from jupyt5.execution.sandbox import WORKER_PATH
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.verdicts import CellReply, Stage
 from jupyt5.execution.views import HOME_NAME, WORK_NAME, copy_view, remove_folder
-
-if TYPE_CHECKING:
-    from jupyt5.execution.engine import Setting
 
 __all__ = ["Message", "WorkerProcess"]
 
@@ -88,7 +86,7 @@ class WorkerProcess:
     def __init__(
         self,
         job: Job,
-        setting: "Setting",
+        setting: Setting,
         tasks: Sequence[tuple[Task, Sequence[Attempt]]],
         mode: Isolation,
         cancel: threading.Event,
@@ -249,7 +247,7 @@ class WorkerProcess:
         return json.dumps(record)
 
 
-def _make_environment(home: str, setting: "Setting", hash_seed: int) -> dict[str, str]:
+def _make_environment(home: str, setting: Setting, hash_seed: int) -> dict[str, str]:
     """Return the whole environment of a worker: nothing of the user's own is passed on."""
     interpreter = setting.interpreter
     inline = "matplotlib-inline" in interpreter.packages

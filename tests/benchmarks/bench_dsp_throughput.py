@@ -37,11 +37,11 @@ from typing import Any
 from throughput_summary import summarise
 
 from jupyt5.errors import ExecutionError
-from jupyt5.execution.engine import Setting
 from jupyt5.execution.evidence import read_sample
 from jupyt5.execution.interpreters import Interpreter, find_interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits
 from jupyt5.execution.sandbox import WORKER_PATH, Sandbox, choose_sandbox
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.verdicts import VerdictKind, judge
 from jupyt5.execution.worker_process import Message, WorkerProcess
 from jupyt5_dsp.grader import Execution, Grader, derive_seed

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from jupyt5.execution.engine import Judged, Replied, Setting, run_job
+from jupyt5.execution.engine import Judged, Replied, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits
 from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.setting import Setting
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -58,7 +59,8 @@ def test_r12_many_at_once_on_a_busy_machine(
 SCRIPT = """
 import asyncio, json, sys, threading, time
 from pathlib import Path
-from jupyt5.execution.engine import Judged, Setting, run_job
+from jupyt5.execution.engine import Judged, run_job
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.jobs import Attempt, Job, Limits, Task
 from jupyt5.execution.sandbox import choose_sandbox

@@ -319,7 +319,8 @@ def test_the_data_set_is_never_written(walls: Sandbox, grade: Grade, tmp_path: P
 KILLED = """
 import sys
 from pathlib import Path
-from jupyt5.execution.engine import Setting, run_job
+from jupyt5.execution.engine import run_job
+from jupyt5.execution.setting import Setting
 from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.jobs import Attempt, Job, Limits, Task
 from jupyt5.execution.sandbox import choose_sandbox
