@@ -63,14 +63,15 @@ class Ct2Engine:
         """Draw hypotheses; see ``Engine.decode``."""
         steps: queue.SimpleQueue[Step | BaseException | None] = queue.SimpleQueue()
         stop = threading.Event()
-
-        num_forced = len(request.forced_ids)
+        # The library drops the callback on a thread of its own. Were this engine to go with it,
+        # its translator would wait there for the end of that very thread, and abort.
+        num_forced, ids, is_closing = len(request.forced_ids), self._ids, self._is_closing
 
         def on_step(result: ctranslate2.GenerationStepResult) -> bool:
             if result.step >= num_forced:
-                token_id = None if result.token == _END else self._ids[result.token]
+                token_id = None if result.token == _END else ids[result.token]
                 steps.put(Step(result.hypothesis_id, token_id, result.log_prob, result.is_last))
-            return stop.is_set() or cancel.is_set() or self._is_closing.is_set()
+            return stop.is_set() or cancel.is_set() or is_closing.is_set()
 
         def work() -> None:
             try:

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,24 @@ def test_process_ends_quietly_after_decoding(
         # Random weights may have nothing to say: that is exit code 1, with a message.
         assert ended.returncode in {0, 1}, ended.stderr
         assert "terminate" not in ended.stderr
+
+
+def test_engine_ends_on_the_thread_that_lets_it_go(checkpoint: Path, tmp_path: Path) -> None:
+    """On one of the library's own threads it would wait for itself, and abort."""
+    from jupyt5.model.ct2_engine import Ct2Engine
+    from jupyt5.model.decoding import DecodeRequest
+    from jupyt5.model.export import export_ctranslate2
+    from jupyt5.tokenizer import Tokenizer
+
+    export_ctranslate2(checkpoint, tmp_path / "out")
+    tokenizer = Tokenizer.load(tmp_path / "out" / "tokenizer.json")
+    for _ in range(100):
+        engine = Ct2Engine(tmp_path / "out", tokenizer, num_threads=1)
+        request = DecodeRequest(source_ids=(5, 6, 7), temperature=0, max_tokens=8)
+        list(engine.decode(request, threading.Event()))
+        alive = weakref.ref(engine)
+        del engine
+        assert alive() is None
 
 
 def test_damaged_checkpoint_leaves_nothing(
