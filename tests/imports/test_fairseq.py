@@ -25,7 +25,7 @@ from .fairseq_model import (
 )
 
 # float32 sums in another order; the logits are of size 1 to 10.
-TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+TOLERANCE = 1e-4
 
 
 def draw(rows: int, *, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
@@ -49,7 +49,9 @@ def assert_parity(written: Written, state: State, out: Path, rows: list[int]) ->
     target_BT[:, 0] = 2
     expected_BTV = reference_logits(state, written.sizes, source_BS, target_BT)
     actual_BTV = logits(out, source_BS, target_BT)
-    torch.testing.assert_close(actual_BTV[..., kept], expected_BTV[..., kept], **TOLERANCE)
+    torch.testing.assert_close(
+        actual_BTV[..., kept], expected_BTV[..., kept], rtol=TOLERANCE, atol=TOLERANCE
+    )
 
 
 def text_rows(written: Written) -> list[int]:
@@ -200,6 +202,17 @@ def test_positions_are_extended_by_copying(written: Written, tmp_path: Path) -> 
     assert_parity(written, written.state, tmp_path / "out", text_rows(written))
     source_BS, target_BT = draw(200)
     assert logits(tmp_path / "out", source_BS.repeat(1, 3), target_BT).isfinite().all()
+
+
+def test_shorter_table_of_positions_is_extended(tmp_path: Path) -> None:
+    written = write_fairseq(tmp_path / "parent")
+    name = "decoder.embed_positions.weight"
+    short_PD = written.state[name][:12]
+    save(written.folder, {**written.state, name: short_PD}, written.sizes)
+    assert convert(written, tmp_path / "out") == 0
+    new_PD = load_model(tmp_path / "out").model.state_dict()[name]
+    assert torch.equal(new_PD, torch.cat([short_PD, short_PD[2:]]))
+    assert_parity(written, written.state, tmp_path / "out", text_rows(written))
 
 
 def test_fewer_positions_are_refused(

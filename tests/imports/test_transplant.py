@@ -23,7 +23,7 @@ def convert(written: Written, out: Path, *more: str) -> Path:
 
 
 def read(folder: Path) -> tuple[Tokenizer, torch.Tensor]:
-    table_VD = load_model(folder).model.shared.weight.detach()
+    table_VD = load_model(folder).state_dict()["model.shared.weight"]
     return Tokenizer.load(folder / "tokenizer.json"), table_VD
 
 

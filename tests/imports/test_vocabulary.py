@@ -111,6 +111,22 @@ def test_dictionary_of_token_strings(tmp_path: Path) -> None:
     assert tokenizer.decode(ids) == "a\n\t1    "
 
 
+def test_whitespace_that_merges_make_too(tmp_path: Path) -> None:
+    """Both rows stay; text is cut by the added token, as it was when the parent was trained."""
+    tokens = write_bpe(tmp_path)
+    bpe = read_bpe(tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    merges = (*bpe.merges, ("Ġ", "Ġ"))
+    named = ["<s>", "<pad>", "</s>", "<unk>", *tokens, "ĠĠ", "  ", "<mask>"]
+    vocabulary = build_vocabulary(named, merges)
+    tokenizer = vocabulary.tokenizer
+    assert tokenizer is not None
+    made, added = len(tokens) + 4, len(tokens) + 5
+    assert tokenizer.tokens[made : added + 1] == ("ĠĠ", "  ")
+    assert vocabulary.by_bytes[b"  "] == added
+    assert tokenizer.encode("a  ")[-1] == added
+    assert min(vocabulary.new_names.values()) == len(named)
+
+
 def test_control_codes_of_the_parent_are_kept(tmp_path: Path) -> None:
     tokens = write_bpe(tmp_path)
     bpe = read_bpe(tmp_path / "encoder.json", tmp_path / "vocab.bpe")

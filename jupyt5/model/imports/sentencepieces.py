@@ -37,6 +37,23 @@ def read_sentencepiece(
     Raises:
         CheckpointError: If the library is missing, or the file is no such model.
     """
+    split, pieces = _open(path)
+    if named is None:
+        named = _name_rows(pieces, rows, path)
+    ids = {name: idx for idx, name in enumerate(named) if name is not None}
+    text_ids = {name: idx for name, idx in ids.items() if name not in SPECIAL_TOKENS}
+    return ImportedVocabulary(
+        tokenizer=None,
+        rows=(),
+        new_names={},
+        by_bytes={_piece_bytes(piece): idx for piece, idx in text_ids.items()},
+        names={name: idx for name, idx in ids.items() if name in SPECIAL_TOKENS},
+        encode=_make_encoder(split, text_ids),
+    )
+
+
+def _open(path: Path) -> tuple[Callable[[str], list[str]], list[str]]:
+    """Return the function that splits a text, and the pieces after the library's own three."""
     try:
         import sentencepiece  # pyright: ignore[reportMissingImports]
     except ImportError as exc:
@@ -52,24 +69,18 @@ def read_sentencepiece(
     except (OSError, RuntimeError) as exc:
         message = f"{path} is no sentencepiece model: {exc} Copy or download it again."
         raise CheckpointError(message) from exc
-    if named is None:
-        named = [*FAIRSEQ_SPECIAL, *pieces]
-        num_languages = rows - len(named) - 1
-        if num_languages < 0:
-            message = f"{path} has {count} pieces, too many for a table of {rows} rows."
-            raise CheckpointError(message)
-        if num_languages + 1 == _NUM_AFTER_PIECES:
-            named += [*([None] * num_languages), "<mask>"]
-    ids = {name: idx for idx, name in enumerate(named) if name is not None}
-    text_ids = {name: idx for name, idx in ids.items() if name not in SPECIAL_TOKENS}
-    return ImportedVocabulary(
-        tokenizer=None,
-        rows=(),
-        new_names={},
-        by_bytes={_piece_bytes(piece): idx for piece, idx in text_ids.items()},
-        names={name: idx for name, idx in ids.items() if name in SPECIAL_TOKENS},
-        encode=_make_encoder(lambda text: processor.encode(text, out_type=str), text_ids),
-    )
+    return (lambda text: processor.encode(text, out_type=str)), pieces
+
+
+def _name_rows(pieces: Sequence[str], rows: int, path: Path) -> list[str | None]:
+    named: list[str | None] = [*FAIRSEQ_SPECIAL, *pieces]
+    num_after = rows - len(named)
+    if num_after < 0:
+        message = f"{path} has {len(pieces)} pieces, too many for a table of {rows} rows."
+        raise CheckpointError(message)
+    if num_after == _NUM_AFTER_PIECES:
+        named += [*([None] * (num_after - 1)), "<mask>"]
+    return named
 
 
 def _piece_bytes(piece: str) -> bytes:

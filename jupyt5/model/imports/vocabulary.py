@@ -114,6 +114,7 @@ def build_vocabulary(named: Sequence[str | None], merges: Sequence[Pair]) -> Imp
     """
     made = {left + right for left, right in merges}
     names = [_normalise(name, made) for name in named]
+    # Of a name that stands in two rows the last one counts, as in fairseq.
     ids = {name: idx for idx, name in enumerate(names) if name is not None}
     for token in FAIRSEQ_SPECIAL:
         if token not in ids:
@@ -133,10 +134,16 @@ def build_vocabulary(named: Sequence[str | None], merges: Sequence[Pair]) -> Imp
         tokenizer=Tokenizer(engine),
         rows=rows,
         new_names=new_names,
-        by_bytes={token_bytes(name): idx for name, idx in ids.items() if not _is_special(name)},
+        by_bytes=_map_bytes(ids),
         names={name: idx for name, idx in ids.items() if _is_special(name)},
         encode=encode,
     )
+
+
+def _map_bytes(ids: Mapping[str, int]) -> dict[bytes, int]:
+    by_bytes = {token_bytes(name): idx for name, idx in ids.items() if not _is_special(name)}
+    plain = {name: idx for name, idx in ids.items() if name and not set(name) - _BLANKS}
+    return by_bytes | {name.encode("utf-8"): idx for name, idx in plain.items()}
 
 
 def _is_special(name: str) -> bool:
@@ -144,15 +151,16 @@ def _is_special(name: str) -> bool:
 
 
 def _normalise(name: str | None, made: set[str]) -> str | None:
-    """Drop names of padding; whitespace that no merge makes is spelt as the text it is."""
+    """Drop names of padding; whitespace that no merge makes is spelt as the text it is.
+
+    Whitespace that stands there as plain text was added to the merges by hand, and so is found
+    before they are used, also where a merge makes the same bytes: then both keep their rows.
+    """
     if name is None or PADDING.fullmatch(name):
         return None
-    data = token_bytes(name)
-    text = data.decode("utf-8", "replace")
-    if not text or set(text) - _BLANKS:
-        return name
-    spelling = spell(data)
-    return spelling if len(data) == 1 or spelling in made else text
+    text = token_bytes(name).decode("utf-8", "replace")
+    is_blank = bool(text) and not set(text) - _BLANKS
+    return text if is_blank and len(text) > 1 and name not in made else name
 
 
 def _place_missing(names: Sequence[str | None], ids: Mapping[str, int]) -> dict[str, int]:
@@ -161,8 +169,7 @@ def _place_missing(names: Sequence[str | None], ids: Mapping[str, int]) -> dict[
     missing = [token for token in SPECIAL_TOKENS if token not in ids]
     single = (bytes([byte]) for byte in range(256))
     missing += [spell(data) for data in single if data not in spellings]
-    # Of a name that stands in two rows the last one counts, as in fairseq.
-    padding = [idx for idx, name in enumerate(names) if name is None or ids[name] != idx]
+    padding = [idx for idx, name in enumerate(names) if name is None]
     free = [*padding, *range(len(names), len(names) + len(missing))]
     return dict(zip(missing, free, strict=False))
 
@@ -178,7 +185,7 @@ def _build_engine(tokens: Sequence[str], merges: Iterable[Pair]) -> _Engine:
     add.add_special_tokens(
         [AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS]
     )
-    blanks = [token for token in tokens if not set(token) - _BLANKS]
+    blanks = [token for token in tokens if token and not set(token) - _BLANKS]
     add.add_tokens([AddedToken(token, special=False, normalized=False) for token in blanks])
     engine.encode_special_tokens = True
     return engine
