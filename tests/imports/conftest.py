@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra [train] is not installed")
+from jupyt5.cli import main
 
-from jupyt5.cli import main  # noqa: E402
-
-from .fairseq_model import Written, write_fairseq  # noqa: E402
+from .fairseq_model import Written, write_fairseq
 
 
 @pytest.fixture(scope="session")

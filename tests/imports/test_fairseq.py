@@ -233,6 +233,9 @@ def test_fewer_positions_are_refused(
         ({"decoder.layers.0.fc1.weight": None}, "no matrix decoder.layers.0.fc1.weight"),
         ({"decoder.layers.0.fc2.bias": torch.ones(3)}, "is (3,), not (16,)"),
         ({"decoder.layers.0.fc2.bias": torch.full((16,), torch.nan)}, "not finite"),
+        ({"decoder.layers.0.fc2.bias": torch.ones(16, dtype=torch.int8)}, "torch.int8"),
+        ({"encoder.embed_positions.weight": torch.ones(2, 16)}, "no table of positions"),
+        ({"encoder.layers.99999999.fc1.weight": torch.ones(1)}, "some are missing"),
         ({"encoder.layers.0.self_attn.in_proj_bias": torch.ones(4)}, "not three parts"),
     ],
 )
@@ -256,6 +259,9 @@ def test_other_models_are_refused(
         ({"encoder_normalize_before": True}, "normalize_before"),
         ({"activation_fn": "swish"}, "'swish'"),
         ({"encoder_attention_heads": "many"}, "cannot be read"),
+        ({"encoder_attention_heads": float("inf")}, "cannot be read"),
+        ({"encoder_attention_heads": torch.ones(2)}, "does not say encoder_attention_heads"),
+        ({"dropout": 1.5}, "The dropout 1.5"),
     ],
 )
 def test_other_settings_are_refused(

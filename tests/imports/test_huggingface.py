@@ -159,6 +159,37 @@ def test_hostile_weights_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"activation_function": "mine"}, "activation 'mine' is unknown"),
+        ({"decoder_attention_heads": 3}, "3 attention heads do not divide"),
+        ({"encoder_attention_heads": float("inf")}, "cannot be used"),
+        ({"dropout": -1}, "The dropout -1"),
+    ],
+)
+def test_impossible_settings_are_refused(
+    change: dict[str, object],
+    words: str,
+    copy: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fields = json.loads((copy / "config.json").read_text()) | change
+    (copy / "config.json").write_text(json.dumps(fields))
+    assert convert(copy, tmp_path / "out") == 1
+    assert words in capsys.readouterr().err
+
+
+def test_bias_of_another_length_is_refused(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = load_file(copy / "model.safetensors") | {"final_logits_bias": torch.ones(1, 3)}
+    save_file(state, copy / "model.safetensors")
+    assert convert(copy, tmp_path / "out") == 1
+    assert "final_logits_bias has 3 values" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("config.json", None, "has no config.json"),

@@ -76,6 +76,7 @@ def test_text_is_lossless(tokenizer: Tokenizer, text: str) -> None:
 def test_bytes_and_spelling_are_inverse() -> None:
     assert all(token_bytes(spell(bytes([byte]))) == bytes([byte]) for byte in range(256))
     assert spell(b"\n a") == "ĊĠa"
+    assert set(spell(bytes(range(256)))) == set(pre_tokenizers.ByteLevel.alphabet())
     assert token_bytes("\n    ") == b"\n    "
 
 

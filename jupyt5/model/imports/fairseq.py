@@ -88,7 +88,7 @@ def _read_settings(content: Mapping, heads: int | None, path: Path) -> ParentSet
     except KeyError as exc:
         message = f"{path} does not say {exc.args[0]}, and tensors do not show it. Give --heads N."
         raise CheckpointError(message) from exc
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, ArithmeticError) as exc:
         message = (
             f"{path} has settings that cannot be read: {exc}. Give --heads N, or copy it again."
         )
@@ -103,9 +103,13 @@ def _read_settings(content: Mapping, heads: int | None, path: Path) -> ParentSet
 
 
 def _as_fields(holder: object) -> dict[str, object]:
+    """Return settings as a dictionary; what is neither plain nor nested is none of them."""
     if isinstance(holder, Namespace):
-        return dict(vars(holder))
-    return {str(k): v for k, v in holder.items()} if isinstance(holder, Mapping) else {}
+        holder = vars(holder)
+    if not isinstance(holder, Mapping):
+        return {}
+    plain = (str, int, float, Namespace, Mapping)
+    return {str(k): v for k, v in holder.items() if isinstance(v, plain)}
 
 
 def _rename(

@@ -63,7 +63,7 @@ def read_huggingface(folder: Path) -> ParentModel:
             scale_embedding=bool(fields.get("scale_embedding", False)),
             dropout=float(cast("float", fields.get("dropout", 0.1))),
         )
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as exc:
         message = f"{folder}/config.json cannot be used: {exc!r}. Copy the model again."
         raise CheckpointError(message) from exc
     notes = (f"Left out, no part of the model: {', '.join(left_out)}.",) if left_out else ()

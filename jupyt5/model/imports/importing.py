@@ -196,7 +196,7 @@ def _collect_notes(job: _Import) -> tuple[str, ...]:
     notes = list(job.parent.notes)
     new_names = job.vocabulary.new_names
     if job.options.tokenizer is None and new_names:
-        listed = ", ".join(f"{token} ({idx})" for token, idx in new_names.items())
+        listed = ", ".join(f"`{token}` ({idx})" for token, idx in new_names.items())
         notes.append(f"Tokens that the parent lacks, and their rows: {listed}.")
     return tuple(notes)
 

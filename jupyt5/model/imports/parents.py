@@ -12,6 +12,7 @@ from typing import cast
 
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
+from transformers.activations import ACT2FN
 
 from jupyt5.errors import CheckpointError
 from jupyt5.infilling import SpecialIds
@@ -24,6 +25,7 @@ __all__ = [
     "build_bart",
     "count_positions",
     "read_shape",
+    "require_plain",
 ]
 
 # Both fairseq (padding index + 1) and transformers keep two unused rows before position 0.
@@ -118,7 +120,33 @@ def count_positions(tensors: Mapping[str, torch.Tensor]) -> int:
                 "learned ones can be imported."
             )
             raise CheckpointError(message)
+        if tensors[name].ndim != 2 or tensors[name].shape[0] <= POSITION_OFFSET:
+            message = f"{name} is {tuple(tensors[name].shape)}, no table of positions."
+            raise CheckpointError(message)
     return max(int(tensors[name].shape[0]) for name in _TABLES) - POSITION_OFFSET
+
+
+def require_plain(parent: ParentModel) -> None:
+    """Refuse what no BART model has, before anything is computed or built from it.
+
+    Raises:
+        CheckpointError: If a tensor is not dense and of real numbers, the bias of the logits is
+            of another length than the table, or a setting is impossible.
+    """
+    for name, tensor in parent.tensors.items():
+        if not tensor.is_floating_point() or tensor.layout != torch.strided:
+            message = f"{name} is {tensor.dtype}, {tensor.layout}. Import the model unquantised."
+            raise CheckpointError(message)
+    bias = parent.tensors.get("final_logits_bias")
+    if bias is not None and bias.numel() != parent.rows:
+        message = f"final_logits_bias has {bias.numel()} values for {parent.rows} rows."
+        raise CheckpointError(message)
+    if parent.settings.activation not in ACT2FN:
+        message = f"The activation {parent.settings.activation!r} is unknown to transformers."
+        raise CheckpointError(message)
+    if not 0 <= parent.settings.dropout < 1:
+        message = f"The dropout {parent.settings.dropout} is no probability below 1."
+        raise CheckpointError(message)
 
 
 def build_bart(
@@ -153,7 +181,11 @@ def build_bart(
 
 def _count_layers(tensors: Mapping[str, torch.Tensor], side: str) -> int:
     pattern = re.compile(rf"{side}\.layers\.(\d+)\.")
-    return 1 + max(int(found[1]) for name in tensors if (found := pattern.match(name)))
+    numbers = {int(found[1]) for name in tensors if (found := pattern.match(name))}
+    if numbers != set(range(len(numbers))):
+        message = f"The {side} has layers {sorted(numbers)[:_MAX_NAMED]} …: some are missing."
+        raise CheckpointError(message)
+    return len(numbers)
 
 
 def _require_finite(state: Mapping[str, torch.Tensor]) -> None:

@@ -8,6 +8,7 @@ from jupyt5.model.imports.parents import (
     POSITION_OFFSET,
     ParentModel,
     count_positions,
+    require_plain,
 )
 from jupyt5.model.imports.vocabulary import RowPlan
 
@@ -26,8 +27,9 @@ def replant(parent: ParentModel, plan: RowPlan, positions: int | None) -> Parent
 
     Raises:
         UsageError: If ``positions`` is less than the parent has.
-        CheckpointError: If the parent has no learned positions.
+        CheckpointError: If the parent has no learned positions, or tensors of another kind.
     """
+    require_plain(parent)
     old_positions = count_positions(parent.tensors)
     wanted = positions or old_positions
     if wanted < old_positions:
