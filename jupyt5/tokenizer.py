@@ -32,7 +32,8 @@ _SPLIT = (
     r"|[ \t]+"
     r"|\s"
 )
-_NEWLINES = ("Ċ", "č")  # byte-level spelling of \n and \r
+# Byte-level spelling of \n and \r, and the letters themselves: imported whitespace tokens are text.
+_NEWLINES = ("Ċ", "č", "\n", "\r")
 
 
 class Tokenizer:

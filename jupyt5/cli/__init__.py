@@ -3,12 +3,12 @@
 import argparse
 
 from jupyt5 import __version__
-from jupyt5.cli import export, fill, lab, listings
+from jupyt5.cli import export, fill, imports, lab, listings
 from jupyt5.cli.command import Command
 
 __all__ = ["main"]
 
-_COMMANDS = (fill.COMMAND, lab.COMMAND, *listings.COMMANDS, export.COMMAND)
+_COMMANDS = (fill.COMMAND, lab.COMMAND, *listings.COMMANDS, export.COMMAND, *imports.COMMANDS)
 _EXAMPLES = """\
 examples:
   jupyt5 lab                                   JupyterLab with the assistant

@@ -48,6 +48,13 @@ def _build_spec(checkpoint_dir: Path):  # noqa: ANN202 (a CTranslate2 class with
     from jupyt5.model.seq2seq import load_model
 
     model = load_model(checkpoint_dir)
+    heads = (model.config.encoder_attention_heads, model.config.decoder_attention_heads)
+    if heads[0] != heads[1]:  # the converter would take the first number for both
+        message = (
+            f"{checkpoint_dir} has {heads[0]} attention heads in the encoder and {heads[1]} in the "
+            "decoder, which CTranslate2 cannot run. Use the folder itself, with torch."
+        )
+        raise CheckpointError(message)
     tokenizer = Tokenizer.load(checkpoint_dir / TOKENIZER_NAME)
     loader = BartLoader()
     try:
