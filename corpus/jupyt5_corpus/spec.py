@@ -1,5 +1,6 @@
 """What every stage of a build must know, kept in the work folder for whoever runs the stage."""
 
+import os
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
+from jupyt5.errors import CorpusError
 from jupyt5.files import write_atomic
 from jupyt5_corpus.holdout_lists import load
 from jupyt5_corpus.layout import Layout
@@ -67,14 +69,17 @@ def stamp_of(layout: Layout) -> int:
 
 
 def load_spec(layout: Layout) -> BuildSpec:
-    """Load what ``save_spec`` stored; once a process."""
+    """Load what ``save_spec`` stored; once a process.
+
+    Raises:
+        CorpusError: If it belongs to another user.
+    """
     return _load_spec(layout, stamp_of(layout))
 
 
 @lru_cache(maxsize=1)
 def _load_spec(layout: Layout, _stamp: int) -> BuildSpec:
-    # Our own file, in a folder that only this build writes to.
-    return cast("BuildSpec", pickle.loads(layout.spec.read_bytes()))  # noqa: S301
+    return cast("BuildSpec", _load_own(layout.spec))
 
 
 def save_unit(layout: Layout, unit_idx: int, unit: Unit) -> None:
@@ -84,8 +89,25 @@ def save_unit(layout: Layout, unit_idx: int, unit: Unit) -> None:
 
 
 def load_unit(layout: Layout, unit_idx: int) -> Unit:
-    """Load what ``save_unit`` stored."""
-    return cast("Unit", pickle.loads(layout.unit(unit_idx).read_bytes()))  # noqa: S301
+    """Load what ``save_unit`` stored.
+
+    Raises:
+        CorpusError: If it belongs to another user.
+    """
+    return cast("Unit", _load_own(layout.unit(unit_idx)))
+
+
+def _load_own(path: Path) -> object:
+    """Load what a build of this user stored: a pickle of somebody else could run anything."""
+    with path.open("rb") as stream:
+        owner = os.fstat(stream.fileno()).st_uid
+        if hasattr(os, "geteuid") and owner != os.geteuid():
+            message = (
+                f"{path} belongs to another user (id {owner}) and is not read. Remove the folder "
+                "or choose another --out."
+            )
+            raise CorpusError(message)
+        return pickle.load(stream)  # noqa: S301
 
 
 def load_context(layout: Layout) -> StepContext:

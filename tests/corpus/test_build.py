@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import pyarrow.parquet as pq
@@ -225,6 +226,12 @@ def test_a_foreign_partial_folder_is_refused(shards, build, tmp_path):
     with pytest.raises(UsageError, match="is not the stopped build"):
         build(shards)
     assert (tmp_path / "corpus.partial" / "mine.txt").read_text() == "x"
+
+
+def test_what_another_user_left_is_not_unpickled(shards, build, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(CorpusError, match="belongs to another user"):
+        build(shards)
 
 
 def test_a_damaged_archive_is_a_removal_and_the_run_goes_on(shards, build, corpus, tmp_path, make):
