@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "sandbox": execution.sandbox.name,
         "timeout_s": args.timeout_s,
         "seed": args.seed,
-        "wall_s_of_this_session": round(time.monotonic() - started_s, 1),
+        "wall_s_of_this_start": round(time.monotonic() - started_s, 1),
     }
     sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     return 1 if summary["num_differing"] or summary["num_missing"] else 0
