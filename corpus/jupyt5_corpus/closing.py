@@ -87,10 +87,10 @@ def _describe(layout: Layout, spec: BuildSpec) -> Mapping[str, object]:
         _add_names(layout, unit_idx, result)
         for unit_idx, result in enumerate(stages["finish"].results())
     ]
-    (split,) = stages["plan"].results()
+    (plan,) = stages["plan"].results()
     unit_idxs = range(spec.num_units)
     manifest = make_manifest(
-        {**identity, "repositories_in": split["num_repositories"]},
+        {**identity, "repositories_in": plan["num_repositories"]},
         results,
         count_repositories(map(layout.shard, unit_idxs)),
     )

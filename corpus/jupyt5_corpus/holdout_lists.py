@@ -8,6 +8,7 @@ may have several of the three; each one matches by itself.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,7 @@ from typing import cast
 import orjson
 
 from jupyt5.errors import CorpusError, UsageError
+from jupyt5_corpus.list_entries import parse_entry, read_names
 
 __all__ = [
     "BUNDLED_NAME",
@@ -29,7 +31,6 @@ __all__ = [
 
 BUNDLED_NAME = "dsp.jsonl"
 _FIELDS = ("repo", "content_sha256", "cell_sha256")
-_HEX_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,30 +113,13 @@ def from_dsp_manifest(path: Path, source: str) -> bytes:
 
 
 def _read_line(line: bytes, where: str) -> Iterator[tuple[str, str, str]]:
-    try:
-        parsed: object = orjson.loads(line)
-    except orjson.JSONDecodeError as exc:
-        raise _bad_line(where, f"not JSON ({exc})") from exc
-    if not isinstance(parsed, dict):
-        raise _bad_line(where, "not a JSON object")
-    entry = cast("dict[str, object]", parsed)
+    fail = partial(_bad_line, where)
+    entry = parse_entry(line, fail)
     source = entry.get("source")
     if not isinstance(source, str) or not source:
-        raise _bad_line(where, 'no "source" (the name of what is held out)')
-    present = [field for field in _FIELDS if entry.get(field) is not None]
-    if not present:
-        raise _bad_line(where, "none of repo, content_sha256, cell_sha256")
-    for field in present:
-        value = entry[field]
-        if not isinstance(value, str) or not _is_valid(field, value.lower()):
-            raise _bad_line(where, f"{field} is {value!r}")
-        yield field, value.lower(), source
-
-
-def _is_valid(field: str, value: str) -> bool:
-    if field == "repo":
-        return all(value.split("/")) and value.count("/") <= 1
-    return len(value) == 64 and _HEX_DIGITS.issuperset(value)
+        raise fail('no "source" (the name of what is held out)')
+    for field, value in read_names(entry, _FIELDS, fail):
+        yield field, value, source
 
 
 def _bad_line(where: str, reason: str) -> CorpusError:

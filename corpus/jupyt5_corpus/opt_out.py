@@ -9,20 +9,18 @@ case, as GitHub does.
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
-
-import orjson
 
 from jupyt5.errors import CorpusError, UsageError
 from jupyt5_corpus.filters import removal_of
+from jupyt5_corpus.list_entries import parse_entry, read_names
 from jupyt5_corpus.row import Removal, Row
 
 __all__ = ["STEP", "OptOut", "find_reason", "judge", "load", "owner_of"]
 
 STEP = "opt_out"
 _FIELDS = ("repo", "owner", "content_sha256")
-_HEX_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,32 +104,13 @@ def owner_of(repo: str) -> str:
 
 
 def _read_line(line: bytes, where: str) -> Iterator[tuple[str, str, str]]:
-    try:
-        parsed: object = orjson.loads(line)
-    except orjson.JSONDecodeError as exc:
-        raise _bad_line(where, f"not JSON ({exc})") from exc
-    if not isinstance(parsed, dict):
-        raise _bad_line(where, "not a JSON object")
-    entry = cast("dict[str, object]", parsed)
+    fail = partial(_bad_line, where)
+    entry = parse_entry(line, fail)
     note = entry.get("note")
     if not isinstance(note, str | None):
-        raise _bad_line(where, f"note is {note!r}, no text")
-    present = [field for field in _FIELDS if entry.get(field) is not None]
-    if not present:
-        raise _bad_line(where, "none of repo, owner, content_sha256")
-    for field in present:
-        value = entry[field]
-        if not isinstance(value, str) or not _is_valid(field, value.lower()):
-            raise _bad_line(where, f"{field} is {value!r}")
-        yield field, value.lower(), f"{where}: {note}" if note else where
-
-
-def _is_valid(field: str, value: str) -> bool:
-    if field == "repo":
-        return all(value.split("/")) and value.count("/") <= 1
-    if field == "owner":
-        return bool(value) and "/" not in value
-    return len(value) == 64 and _HEX_DIGITS.issuperset(value)
+        raise fail(f"note is {note!r}, no text")
+    for field, value in read_names(entry, _FIELDS, fail):
+        yield field, value, f"{where}: {note}" if note else where
 
 
 def _bad_line(where: str, reason: str) -> CorpusError:

@@ -117,7 +117,7 @@ def make_plan(
     """Decide about the whole corpus and write the decisions for each unit.
 
     Returns:
-        How the repositories are split, as the manifest has it.
+        How many repositories came in.
 
     Raises:
         OSError: If a file cannot be read or written.
@@ -143,7 +143,7 @@ def make_plan(
     for unit_idx, facts in enumerate(_iter_facts(layout, num_units)):
         table = {repo: _describe_repo(repo, repos, families) for repo in facts}
         write_atomic(layout.repo_plan(unit_idx), orjson.dumps(table))
-    return _describe_split(families)
+    return {"num_repositories": len(families)}
 
 
 def contents_to_compare(keys: Keys) -> NDArray[np.int64]:
@@ -309,14 +309,3 @@ def _describe_repo(repo: str, repos: _Repos, families: Mapping[str, str]) -> Map
     family = families[repo]
     licence = repos.licences[repos.numbers[repo]]
     return {"family": family, "split": side_of(family), "licence": licence}
-
-
-def _describe_split(families: Mapping[str, str]) -> Mapping[str, object]:
-    names = set(families.values())
-    sides = [side_of(family) for family in families.values()]
-    return {
-        "num_repositories": len(families),
-        "num_families": len(names),
-        "num_validation_families": sum(side_of(name) == "validation" for name in names),
-        "num_validation_repositories": sides.count("validation"),
-    }
