@@ -1,37 +1,30 @@
-"""CodeBLEU of hypotheses against the reference solution, problem by problem, kept on disk.
-
-Computed by the ``codebleu`` package in processes of their own (see ``similarity_worker``): they
-parse hostile text in C, and may be ended.
-"""
+"""CodeBLEU of hypotheses against the reference solution, problem by problem, kept on disk."""
 
 import hashlib
-import importlib.util
 import json
-import logging
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
+from jupyt5.hypotheses.codebleu import (
+    CODEBLEU_VERSION,
+    MAX_CHARS,
+    Comparison,
+    explain_missing,
+    score_comparisons,
+)
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
 from jupyt5_dsp.parallel import run_parallel
 
-__all__ = ["NUM_SCORED", "Answers", "Similarity", "explain_missing", "make_key", "score_similarity"]
+__all__ = ["NUM_SCORED", "Answers", "Similarity", "make_key", "score_similarity"]
 
 NUM_SCORED = 10
 """Hypotheses scored a problem. One costs 5 to 10 ms; the mean of 10 is good to a few points."""
 
-_METRIC = "codebleu-0.7.0/1"
-_MAX_CHARS = 4000
 _PROBLEMS_A_BATCH = 40
-_BATCH_TIMEOUT_S = 1800
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +50,6 @@ class _Job:
     key: str
     reference: str
     counts: Mapping[str, int]
-
-
-def explain_missing() -> str:
-    """Return how to get CodeBLEU if it is not installed; "" if it is."""
-    missing = [
-        name
-        for name in ("codebleu", "tree_sitter_python")
-        if importlib.util.find_spec(name) is None
-    ]
-    if not missing:
-        return ""
-    if sys.version_info >= (3, 13):
-        return "The codebleu package has no wheels for Python 3.13 and later."
-    return "Install it with: pip install 'jupyt5[dsp]'"
 
 
 def make_key(answers: Answers) -> str:
@@ -121,11 +100,10 @@ def _draw(answers: Answers) -> _Job:
     if len(completions) > NUM_SCORED:
         seed = int.from_bytes(hashlib.sha256(answers.task_id.encode()).digest()[:8], "big")
         completions = random.Random(seed).sample(completions, NUM_SCORED)
-    # The metric's cost grows faster than the text: very long ones say little and are left out.
-    counts = Counter(text for text in completions if len(text) <= _MAX_CHARS)
-    parts = [_METRIC, answers.task_id, answers.reference, *sorted(counts.elements())]
+    counts = Counter(text for text in completions if len(text) <= MAX_CHARS)
+    parts = [CODEBLEU_VERSION, answers.task_id, answers.reference, *sorted(counts.elements())]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-    short_enough = len(answers.reference) <= _MAX_CHARS and bool(answers.reference.strip())
+    short_enough = len(answers.reference) <= MAX_CHARS and bool(answers.reference.strip())
     return _Job(answers.task_id, key, answers.reference, counts if short_enough else {})
 
 
@@ -141,35 +119,11 @@ def _iter_scored(jobs: Sequence[_Job], num_workers: int) -> Iterator[dict[str, o
 
 def _score(batch: Sequence[_Job]) -> list[dict[str, object]]:
     """Score a batch in a process; a problem that brings the process down is left out."""
-    lines = [
-        json.dumps({"reference": job.reference, "completions": list(job.counts)}) for job in batch
-    ]
-    # The package numbers variables in the order of a set: a fixed hash seed makes it repeatable.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "jupyt5_dsp.similarity_worker"]
-    try:
-        done = subprocess.run(
-            command,
-            input="\n".join(lines),
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_BATCH_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        logger.warning("CodeBLEU of %d problems is left out: it took too long.", len(batch))
-        return []
-    answers = done.stdout.splitlines()
-    records = [
-        _to_record(job, cast("list[float | None]", json.loads(line)))
-        for job, line in zip(batch, answers, strict=False)
-    ]
-    left = batch[len(answers) + 1 :]
-    if len(answers) < len(batch):
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        logger.warning("CodeBLEU of %s is left out: %s", batch[len(answers)].task_id, reason[0])
-    return [*records, *_score(left)] if left else records
+    found = score_comparisons(
+        [Comparison(job.task_id, job.reference, list(job.counts)) for job in batch]
+    )
+    pairs = zip(batch, found, strict=True)
+    return [_to_record(job, scores) for job, scores in pairs if scores is not None]
 
 
 def _to_record(job: _Job, scores: Sequence[float | None]) -> dict[str, object]:

@@ -1,11 +1,11 @@
-"""CodeBLEU against the traps of its package."""
+"""CodeBLEU of a run's problems, and what is kept of it."""
 
 from pathlib import Path
 
 import pytest
 
-from jupyt5_dsp.similarity import Answers, explain_missing, score_similarity
-from jupyt5_dsp.similarity_worker import score_codebleu
+from jupyt5.hypotheses.codebleu import explain_missing
+from jupyt5_dsp.similarity import Answers, score_similarity
 
 pytestmark = pytest.mark.skipif(
     bool(explain_missing()), reason=f"codebleu is not installed. {explain_missing()}"
@@ -14,34 +14,6 @@ pytestmark = pytest.mark.skipif(
 REFERENCE = "def add(a, b):\n    total = a + b\n    return total\n"
 OTHER = "def add(x, y):\n    result = x + y\n    return result\n"
 FAR = "import os\nprint('hello')\n"
-NESTED = "".join(f"{' ' * depth}for i in x:\n" for depth in range(90)) + " " * 91 + "pass\n"
-
-
-def test_scores_fall_with_distance() -> None:
-    same, other, far, empty = score_codebleu(REFERENCE, [REFERENCE, OTHER, FAR, ""])
-    assert same == pytest.approx(1)
-    assert other is not None
-    assert far is not None
-    assert 1 > other > far > 0.0
-    # The package itself gives an empty text a quarter.
-    assert empty == 0
-
-
-def test_reference_without_data_flow_is_scored_by_the_other_parts() -> None:
-    reference = "print('hello', 'world', 1, 2)"
-    assert score_codebleu(reference, [reference])[0] == pytest.approx(1)
-
-
-def test_blanks_do_not_matter() -> None:
-    first, second = score_codebleu(REFERENCE, [REFERENCE.replace("a, b", "a,b"), REFERENCE])
-    assert first == pytest.approx(second)
-
-
-def test_texts_that_cannot_be_scored_stop_nothing() -> None:
-    scores = score_codebleu(REFERENCE, ["\ud800", REFERENCE, NESTED, REFERENCE])
-    assert scores[0] is None
-    assert scores[1] == pytest.approx(1)
-    assert scores[2:] == [None, None]  # The time limit ends the problem.
 
 
 def test_scores_are_kept_and_taken_up_again(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jupyt5.hypotheses.codebleu import explain_missing
 from jupyt5_dsp.report.blocks import Heads, Packed, Tally
 from jupyt5_dsp.report.charts import RatePoint, correlate, draw_curve, draw_rates
-from jupyt5_dsp.similarity import NUM_SCORED, explain_missing
+from jupyt5_dsp.similarity import NUM_SCORED
 
 __all__ = ["VERDICT_MEANINGS", "View", "make_view"]
 

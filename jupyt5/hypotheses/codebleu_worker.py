@@ -1,4 +1,4 @@
-"""``python -m jupyt5_dsp.similarity_worker``: CodeBLEU for lines of JSON on standard input.
+"""``python -m jupyt5.hypotheses.codebleu_worker``: CodeBLEU for lines of JSON on standard input.
 
 A line is ``{"reference", "completions"}``, its answer a list of numbers in [0, 1] or null.
 
