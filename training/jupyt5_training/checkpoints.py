@@ -1,39 +1,78 @@
 # pyright: basic
-"""Training checkpoints: everything needed to go on exactly, without pickles.
+"""Training checkpoints: everything needed to go on exactly, written while training goes on.
 
-``RUN/checkpoints/step-00000500/`` is a usable checkpoint folder that also holds
-``optimizer.safetensors`` (AdamW's moments) and ``state.json`` (counters). It is written under a
-temporary name and renamed, so a folder that exists is complete.
+``RUN/checkpoints/step-00000500/`` holds the weights, the optimizers' moments and, where there is
+one, the average of the weights as safetensors shards (one a rank), ``config.json``,
+``tokenizer.json``, ``jupyt5.json``, ``state.json`` (counters) and ``manifest.json``. It does not
+depend on the number of ranks or on how the model is distributed. ``export_model`` makes a usable
+checkpoint folder of it. See ``shards`` for how it stays whole.
 """
 
 import json
+import logging
 import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from transformers import BartForConditionalGeneration
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
+from transformers import BartConfig, BartForConditionalGeneration, GenerationConfig
 
 from jupyt5.errors import TrainingError
 from jupyt5.files import atomic_folder, write_atomic
-from jupyt5.model.checkpoint import TOKENIZER_NAME, CheckpointMeta, write_meta
-from jupyt5.model.seq2seq import load_model, save_model
+from jupyt5.model.checkpoint import META_NAME, TOKENIZER_NAME, CheckpointMeta, write_meta
+from jupyt5.model.seq2seq import save_model
 from jupyt5.tokenizer import Tokenizer
 
-__all__ = ["Progress", "copy_model", "find_checkpoints", "load_training", "prune", "save_training"]
+# Until the loop calls the new functions.
+from jupyt5_training.checkpoints_before import (  # noqa: F401
+    copy_model,
+    load_training,
+    prune,
+    save_training,
+)
+from jupyt5_training.shards import ShardWriter, find_damage, remove_unfinished
+
+__all__ = ["CheckpointWriter", "Progress", "export_model", "find_checkpoints", "restore"]
+
+logger = logging.getLogger(__name__)
 
 _STATE_NAME = "state.json"
-_OPTIMIZER_NAME = "optimizer.safetensors"
-_RNG_KEY = "rng.torch"
-_CUDA_RNG_KEY = "rng.cuda"
-_RUNTIME_NAMES = (_STATE_NAME, _OPTIMIZER_NAME)
+_CONFIG_NAME = "config.json"
+_GENERATION_NAME = "generation_config.json"
+_DAMAGED = "damaged-"
+_WEIGHTS, _AVERAGE, _MOMENTS = "weights/", "average/", "optimizer/"
+_OPTIONS = StateDictOptions(flatten_optimizer_state_dict=True)
+# Of the flattened state only these are tensors; rates and betas come from the recipe.
+_STATE_PREFIX = "state."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Counters of a run: steps done, next batch, ids seen."""
+    """Counters of a run.
+
+    Attributes:
+        step: Optimizer steps done.
+        epoch: Epoch of the next micro-batch.
+        batch_idx: The next micro-batch in that epoch's plan.
+        tokens_seen: Source and target ids, padding left out.
+        target_tokens_seen: Target ids.
+        train_s: Seconds spent in steps.
+        loss_scale: Scale of the loss in float16, 0 in other precisions.
+        growth_tracker: Steps since the scale last changed.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -41,91 +80,316 @@ class Progress:
     tokens_seen: int = 0
     target_tokens_seen: int = 0
     train_s: float = 0.0
+    loss_scale: float = 0.0
+    growth_tracker: int = 0
 
 
-def save_training(
-    run: Path,
-    model: BartForConditionalGeneration,
-    optimizer: torch.optim.Optimizer,
-    *,
-    tokenizer: Tokenizer,
-    meta: CheckpointMeta,
-    progress: Progress,
-) -> Path:
-    """Write the checkpoint of ``progress.step`` and return its folder."""
-    path = run / "checkpoints" / f"step-{progress.step:08d}"
-    if path.exists():
-        return path
-    try:
-        with atomic_folder(path) as folder:
-            save_model(model, folder)
+class CheckpointWriter:
+    """Writes the checkpoints of a run, one at a time, in a thread of its own.
+
+    All ranks make one and call its methods together. A model may be plain, replicated (DDP: give
+    the bare module) or sharded (FSDP2).
+
+    Args:
+        run: The run's folder, on storage that all ranks share.
+        keep: Newest checkpoints kept, at least 1.
+    """
+
+    def __init__(self, run: Path, *, keep: int) -> None:
+        self._folder = run / "checkpoints"
+        self._keep = max(1, keep)
+        # A group of its own: its messages must not mix with those of the steps.
+        self._group = dist.new_group(backend="gloo") if dist.is_initialized() else None
+        self._pending: Future[object] | None = None
+        if _is_main():
+            remove_unfinished(self._folder)
+
+    def save(
+        self,
+        model: BartForConditionalGeneration,
+        optimizers: Sequence[torch.optim.Optimizer],
+        progress: Progress,
+        *,
+        tokenizer: Tokenizer,
+        meta: CheckpointMeta,
+        average: torch.nn.Module | None = None,
+    ) -> None:
+        """Copy the state of ``progress.step`` and return; a thread writes it.
+
+        Waits for the checkpoint before, if that is still being written.
+
+        Args:
+            model: Weights.
+            optimizers: Over disjoint parameters of the model.
+            progress: Counters.
+            tokenizer: Goes into the folder.
+            meta: Goes into the folder.
+            average: Averaged weights, with the model's parameter names.
+
+        Raises:
+            TrainingError: If the checkpoint before could not be written.
+        """
+        self.wait()
+        config, generation = model.config.to_json_string(), model.generation_config
+        generation_text = generation.to_json_string() if generation else "{}\n"
+
+        def add_files(folder: Path) -> None:
+            write_atomic(folder / _CONFIG_NAME, config)
+            write_atomic(folder / _GENERATION_NAME, generation_text)
             tokenizer.save(folder / TOKENIZER_NAME)
             write_meta(folder, meta)
-            save_file(_flatten(model, optimizer), folder / _OPTIMIZER_NAME)
             write_atomic(folder / _STATE_NAME, json.dumps(asdict(progress), indent=2) + "\n")
-    except SafetensorError as exc:  # what a full disk is to this library
-        message = f"{path} cannot be written: {exc}. Free some space and go on with --resume."
-        raise TrainingError(message) from exc
-    return path
+
+        path = self._folder / f"step-{progress.step:08d}"
+        _expect_single_process()
+        pending = dcp.async_save(
+            _collect(model, optimizers, average),
+            storage_writer=ShardWriter(path, add_files=add_files),
+            process_group=self._group,
+        )
+        assert isinstance(pending, Future)  # what a blocking stager gives
+        self._pending = pending
+
+    def wait(self) -> None:
+        """Return when no checkpoint is being written, and remove those that are too old.
+
+        Raises:
+            TrainingError: If the last one could not be written; the ones before are whole.
+        """
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        try:
+            pending.result()
+        except (CheckpointException, OSError, RuntimeError, ValueError) as exc:
+            if _is_main():
+                remove_unfinished(self._folder)
+            message = (
+                f"A checkpoint in {self._folder} cannot be written: {_reason(exc)}. The ones "
+                "before are whole: free some space, or mend the cause, and go on with --resume."
+            )
+            raise TrainingError(message) from exc
+        if _is_main():
+            _prune(self._folder, self._keep)
 
 
-def load_training(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    """Load a checkpoint into a model and an optimizer built for it.
+def restore(
+    run: Path,
+    model: BartForConditionalGeneration,
+    optimizers: Sequence[torch.optim.Optimizer],
+    *,
+    average: torch.nn.Module | None = None,
+) -> Progress | None:
+    """Load the newest whole checkpoint into a model and its optimizers, on all ranks together.
+
+    Damaged ones are passed over with a warning and renamed ``damaged-step-…``.
+
+    Args:
+        run: The run's folder.
+        model: As for ``CheckpointWriter.save``; at any number of ranks.
+        optimizers: As when it was saved, with or without state.
+        average: As when it was saved.
+
+    Returns:
+        The counters; nothing when the run has no checkpoint yet.
 
     Raises:
-        TrainingError: If the checkpoint is damaged or of another model.
+        TrainingError: If there are checkpoints but none is whole, or it is of another model.
     """
-    try:
-        model.load_state_dict(load_model(path).state_dict())
-        tensors = load_file(path / _OPTIMIZER_NAME)
-        torch.set_rng_state(tensors.pop(_RNG_KEY))
-        if _CUDA_RNG_KEY in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors[_CUDA_RNG_KEY])
-        _unflatten(model, optimizer, tensors)
-        fields = json.loads((path / _STATE_NAME).read_text("utf-8"))
-        return Progress(**fields)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as exc:
-        message = f"{path} cannot be resumed from: {exc}. Remove it to go back to the one before."
-        raise TrainingError(message) from exc
+    with _gloo_group() as group:
+        path = _find_whole(run, group)
+        if path is None:
+            return None
+        tensors = _collect(model, optimizers, average)
+        try:
+            _read(path, tensors, group)
+            fields = json.loads((path / _STATE_NAME).read_text("utf-8"))
+            progress = Progress(**fields)
+        except (CheckpointException, OSError, ValueError, KeyError, TypeError) as exc:
+            message = (
+                f"{path} is whole but does not fit this run: {_reason(exc)}. Resume with the "
+                "recipe that made it, or choose another --out."
+            )
+            raise TrainingError(message) from exc
+        _put_moments(model, optimizers, tensors)
+    return progress
 
 
 def find_checkpoints(run: Path) -> tuple[Path, ...]:
-    """Return the complete checkpoints of a run, oldest first."""
-    folder = run / "checkpoints"
-    return tuple(sorted(path for path in folder.glob("step-*") if path.is_dir()))
+    """Return the checkpoints of a run, oldest first; their content is not looked at."""
+    return _list_checkpoints(run / "checkpoints")
 
 
-def prune(run: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` checkpoints."""
-    for path in find_checkpoints(run)[: -max(1, keep)]:
-        shutil.rmtree(path)
+def export_model(run: Path, out: Path) -> Path:
+    """Make a checkpoint folder of a run's newest whole checkpoint; replaces an older ``out``.
 
+    The averaged weights are taken where there are some. To be called by one rank alone.
 
-def copy_model(checkpoint: Path, out: Path) -> None:
-    """Copy a checkpoint without its training state; replaces an older ``out``."""
+    Args:
+        run: The run's folder.
+        out: The folder to make: ``model.safetensors`` and what describes it, no training state.
+
+    Returns:
+        The checkpoint it was made from.
+
+    Raises:
+        TrainingError: If the run has no whole checkpoint.
+    """
+    path = _find_whole(run, None, alone=True)
+    if path is None:
+        message = f"{run} has no checkpoint to export. Train it first."
+        raise TrainingError(message)
+    with torch.random.fork_rng(devices=[]):
+        model = BartForConditionalGeneration(BartConfig.from_pretrained(path))
+    model.generation_config = GenerationConfig.from_pretrained(path)
+    weights = _weights_of(model, _AVERAGE)
+    reader = dcp.HuggingFaceStorageReader(str(path))
+    if not weights.keys() <= reader.read_metadata().state_dict_metadata.keys():
+        weights = _weights_of(model, _WEIGHTS)
+    _read(path, weights, None, alone=True)
     shutil.rmtree(out, ignore_errors=True)
     with atomic_folder(out) as folder:
-        for path in checkpoint.iterdir():
-            if path.name not in _RUNTIME_NAMES:
-                shutil.copyfile(path, folder / path.name)
+        save_model(model, folder)
+        for name in (TOKENIZER_NAME, META_NAME):
+            shutil.copyfile(path / name, folder / name)
+    return path
 
 
-def _flatten(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    tensors = {_RNG_KEY: torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors[_CUDA_RNG_KEY] = torch.cuda.get_rng_state()
-    for parameter, state in optimizer.state.items():
-        for key, value in state.items():
-            tensors[f"{key}/{names[id(parameter)]}"] = torch.as_tensor(value).detach().clone()
+def _collect(
+    model: torch.nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    average: torch.nn.Module | None,
+) -> dict[str, torch.Tensor]:
+    """Return the state's own tensors (not copies) by the names they have on disk."""
+    tensors = _weights_of(model, _WEIGHTS)
+    if average is not None:
+        tensors |= _weights_of(average, _AVERAGE)
+    state = get_optimizer_state_dict(model, tuple(optimizers), options=_OPTIONS)
+    for name, value in state.items():
+        if name.startswith(_STATE_PREFIX) and isinstance(value, torch.Tensor):
+            tensors[_MOMENTS + name.removeprefix(_STATE_PREFIX)] = value
     return tensors
 
 
-def _unflatten(
-    model: torch.nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]
+def _weights_of(model: torch.nn.Module, prefix: str) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers; of tied ones the first name only."""
+    first_names: dict[int, str] = {}
+    tied: set[str] = set()
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if first_names.setdefault(id(parameter), name) != name:
+            tied.add(name)
+    state = get_model_state_dict(model)
+    return {prefix + name: value for name, value in state.items() if name not in tied}
+
+
+def _put_moments(
+    model: torch.nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    tensors: dict[str, torch.Tensor],
 ) -> None:
-    for name, parameter in model.named_parameters():
-        keys = [key for key in tensors if key.partition("/")[2] == name]
-        optimizer.state[parameter] = {
-            key.partition("/")[0]: tensors[key].to(parameter.device) for key in keys
-        }
+    state = get_optimizer_state_dict(model, tuple(optimizers), options=_OPTIONS)
+    for name, value in tensors.items():
+        if name.startswith(_MOMENTS):
+            state[_STATE_PREFIX + name.removeprefix(_MOMENTS)] = value
+    set_optimizer_state_dict(model, tuple(optimizers), state, options=_OPTIONS)
+
+
+def _read(
+    path: Path,
+    tensors: dict[str, torch.Tensor],
+    group: dist.ProcessGroup | None,
+    *,
+    alone: bool = False,
+) -> None:
+    """Fill the tensors in place, each rank its own parts."""
+    _expect_single_process()
+    dcp.load(
+        tensors,
+        storage_reader=dcp.HuggingFaceStorageReader(str(path)),
+        process_group=group,
+        no_dist=alone,
+    )
+
+
+def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = False) -> Path | None:
+    """Return the newest checkpoint that is whole; all ranks agree on it."""
+    shared = dist.is_initialized() and not alone
+    rank, world_size = (dist.get_rank(), dist.get_world_size()) if shared else (0, 1)
+    found = [find_checkpoints(run)]
+    if shared:
+        dist.broadcast_object_list(found, src=0, group=group)
+    for path in reversed(found[0]):
+        problems = [find_damage(path, part=rank, num_parts=world_size)]
+        if shared:
+            parts: list[list[str]] = [[] for _ in range(world_size)]
+            dist.all_gather_object(parts, problems[0], group=group)
+            problems = parts
+        wrong = sorted({problem for part in problems for problem in part})
+        if not wrong:
+            return path
+        if rank == 0:
+            logger.warning(
+                "%s is damaged and passed over: %s%s",
+                path,
+                "; ".join(wrong[:3]),
+                f" and {len(wrong) - 3} more" if len(wrong) > 3 else "",
+            )
+            _put_aside(path)
+    if found[0]:
+        message = (
+            f"No checkpoint in {run / 'checkpoints'} is whole. Restore one from a backup, or "
+            "start again with another --out."
+        )
+        raise TrainingError(message)
+    return None
+
+
+def _put_aside(path: Path) -> None:
+    target = path.with_name(_DAMAGED + path.name)
+    shutil.rmtree(target, ignore_errors=True)
+    path.rename(target)
+
+
+def _list_checkpoints(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in folder.glob("step-*") if path.is_dir()))
+
+
+def _prune(folder: Path, keep: int) -> None:
+    """Remove all but the newest ``keep`` checkpoints, and damaged ones older than those."""
+    kept = _list_checkpoints(folder)
+    for path in kept[:-keep]:
+        shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(f"{_DAMAGED}*"):
+        if path.name.removeprefix(_DAMAGED) < kept[-keep:][0].name:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_main() -> bool:
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+@contextmanager
+def _gloo_group() -> Iterator[dist.ProcessGroup | None]:
+    """Yield a group for messages between CPUs, whatever the steps use."""
+    if not dist.is_initialized():
+        yield None
+        return
+    group = dist.new_group(backend="gloo")
+    try:
+        yield group
+    finally:
+        dist.destroy_process_group(group)
+
+
+def _expect_single_process() -> None:
+    """Silence torch's remark, also from its thread, that a single process is one: it is meant."""
+    warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+
+
+def _reason(exc: BaseException) -> str:
+    """Return the first cause, without the tracebacks that torch puts into its message."""
+    if isinstance(exc, CheckpointException) and exc.failures:
+        rank, (cause, _) = next(iter(exc.failures.items()))
+        where = f"rank {rank}: " if dist.is_initialized() else ""
+        return f"{where}{cause}"
+    return str(exc)
