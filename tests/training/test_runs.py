@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from jupyt5.errors import CheckpointError, TrainingError, UsageError
+from jupyt5.files import sha256_file
 from jupyt5.model.checkpoint import read_meta
 from jupyt5.model.ct2_engine import Ct2Engine
 from jupyt5.model.decoding import DecodeRequest, Engine, Step
@@ -66,7 +67,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(
     make_step = loop._do_step
 
     def interrupt_in_step_6(*args: Any) -> Any:
-        if args[3].step == 5:
+        if args[2].step == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return make_step(*args)
 
@@ -92,7 +93,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
         pass
 
     def die_in_step_7(*args: Any) -> Any:
-        if args[3].step == 6:
+        if args[2].step == 6:
             raise KilledError
         return make_step(*args)
 
@@ -310,3 +311,21 @@ def test_the_command_line(data: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["run", "debug", "--data", str(tmp_path), "--out", str(tmp_path / "y")]) == 1
     assert "jupyt5-train prepare" in capsys.readouterr().err
     assert not (tmp_path / "y").exists()
+
+
+def test_a_run_starts_from_another_runs_weights(
+    data: Path, recipe: Recipe, finished: Path, tmp_path: Path
+) -> None:
+    short = replace(recipe, steps=1, optimizer=replace(recipe.optimizer, warmup_steps=100))
+    parent = finished / "model"
+    run_recipe(short, data, tmp_path / "run", resume=False, init_from=parent)
+    assert losses(tmp_path / "run")[0][1] < losses(finished)[0][1] - 0.1
+    meta = read_meta(tmp_path / "run" / "model")
+    assert meta.parents[0]["name"] == "debug"
+    assert meta.parents[0]["sha256"] == sha256_file(parent / "model.safetensors")
+    other = apply_settings(recipe, ["model.d_model=64"])
+    with pytest.raises(TrainingError, match=r"model\.d_model=32"):
+        run_recipe(other, data, tmp_path / "x", resume=False, init_from=parent)
+    with pytest.raises(CheckpointError, match=r"jupyt5\.json"):
+        run_recipe(recipe, data, tmp_path / "x", resume=False, init_from=tmp_path)
+    assert not (tmp_path / "x").exists()

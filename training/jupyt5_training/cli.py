@@ -80,6 +80,12 @@ def _fill_run(train: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change a recipe setting, e.g. steps=2000 or optimizer.peak_lr=5e-4",
     )
+    train.add_argument(
+        "--init-from",
+        type=Path,
+        metavar="FOLDER",
+        help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model",
+    )
     train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
 
 
@@ -105,7 +111,9 @@ def _run(args: argparse.Namespace) -> int:
     from jupyt5_training.runs import run_recipe
 
     recipe = apply_settings(find_recipe(args.recipe), args.settings)
-    _print(run_recipe(recipe, args.data, args.out, resume=args.resume), args.json)
+    result = run_recipe(recipe, args.data, args.out, resume=args.resume, init_from=args.init_from)
+    if int(os.environ.get("RANK", "0")) == 0:
+        _print(result, args.json)
     return 0
 
 

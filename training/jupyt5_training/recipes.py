@@ -52,7 +52,9 @@ class Recipe:
         examples: Formatter settings and cutting rates.
         optimizer: AdamW and its schedule.
         steps: Optimizer steps in all.
-        batch_tokens: Source and target ids of a step's batch, padding included.
+        batch_tokens: Source and target ids of a micro-batch, padding included.
+        micro_batches: Micro-batches of a step; the ranks of a run share them, so their number
+            divides it.
         markdown_target_rate: Share of the Markdown cells that are targets in an epoch.
         eval_every: Steps between validations.
         eval_targets: Validation targets, drawn once from the seed.
@@ -60,8 +62,10 @@ class Recipe:
         keep_checkpoints: Newest checkpoints kept.
         seed: Of weights, order, cuts and dropout.
         num_threads: CPU threads; 0 leaves torch's own choice.
-        precision: ``float32``, or ``bfloat16`` for matrix products (weights stay float32); the
-            latter pays on GPUs and on CPUs with AMX, and is far slower on other CPUs.
+        precision: ``float32``; ``bfloat16`` for matrix products (weights stay float32)
+            latter pays on GPUs and on CPUs with AMX, and is far slower on other CPUs. ``float16``
+            scales the loss; for GPUs before Ampere.
+        parallel: What several ranks share: ``ddp``, only the batches; ``fsdp``, the weights too.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Recipe:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     steps: int
     batch_tokens: int
+    micro_batches: int = 1
     markdown_target_rate: float = 1.0
     eval_every: int = 500
     eval_targets: int = 512
@@ -78,6 +83,7 @@ class Recipe:
     seed: int = 0
     num_threads: int = 0
     precision: str = "float32"
+    parallel: str = "ddp"
 
 
 def debug() -> Recipe:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from transformers import BartForConditionalGeneration
 
 from jupyt5.errors import TrainingError, UsageError
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.model.checkpoint import CheckpointMeta
-from jupyt5.model.seq2seq import build_model
 from jupyt5_training.arrays import load_arrays, load_data_tokenizer, read_data_info
 from jupyt5_training.checkpoints import (
     Progress,
@@ -22,12 +22,19 @@ from jupyt5_training.checkpoints import (
     find_checkpoints,
     load_training,
 )
+from jupyt5_training.distributed import PARALLEL_MODES, Ranks, find_device, joined_ranks, spread
 from jupyt5_training.examples import ExampleMaker
-from jupyt5_training.loop import Job, build_optimizer, train
+from jupyt5_training.feed import Feed
+from jupyt5_training.loop import Job, train
+from jupyt5_training.losses import InfillingLoss
 from jupyt5_training.metrics import read_metrics
+from jupyt5_training.models import initial_model
+from jupyt5_training.optimizers import build_optimizers
+from jupyt5_training.precision import PRECISIONS, LossScaler
 from jupyt5_training.recipes import Recipe
+from jupyt5_training.steps import Stepper
 
-__all__ = ["run_recipe", "summarise"]
+__all__ = ["load_job", "run_recipe", "summarise"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,14 +43,19 @@ _FREE_ON_RESUME = ("steps", "eval_every", "save_every", "keep_checkpoints", "num
 _SCHEDULE = "optimizer"
 
 
-def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[str, object]:
+def run_recipe(
+    recipe: Recipe, data: Path, out: Path, *, resume: bool, init_from: Path | None = None
+) -> dict[str, object]:
     """Train a recipe on prepared data; the result is ``OUT/model``, a checkpoint folder.
+
+    Under ``torchrun`` every rank calls it.
 
     Args:
         recipe: The run.
         data: Folder made by ``jupyt5-train prepare``.
         out: The run's folder: checkpoints, metrics, loss curve.
         resume: Go on from the newest checkpoint in ``out``, if there is one.
+        init_from: A new run starts from the weights of this checkpoint folder.
 
     Returns:
         The summary, see ``summarise``.
@@ -52,29 +64,35 @@ def run_recipe(recipe: Recipe, data: Path, out: Path, *, resume: bool) -> dict[s
         TrainingError: If the data are unusable, or ``out`` holds another run.
         KeyboardInterrupt: After Ctrl-C, once a checkpoint is written.
     """
-    checkpoints = find_checkpoints(out)
-    if checkpoints and not resume:
-        message = f"{out} holds a run already. Continue it with --resume or choose another --out."
-        raise TrainingError(message)
     if recipe.num_threads:
         torch.set_num_threads(recipe.num_threads)
-    job = _load_job(recipe, data, out)
-    _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
-    progress = _restore(job, checkpoints, resume=resume)
-    if progress.step < recipe.steps:
-        progress = train(job, progress)
-    copy_model(find_checkpoints(out)[-1], out / "model")
+    with joined_ranks() as ranks:
+        checkpoints = find_checkpoints(out)
+        if checkpoints and not resume:
+            message = (
+                f"{out} holds a run already. Continue it with --resume or choose another --out."
+            )
+            raise TrainingError(message)
+        job = load_job(recipe, data, out, ranks=ranks, init_from=init_from)
+        if ranks.is_main:
+            _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
+        ranks.barrier()
+        progress = _restore(job, checkpoints, resume=resume)
+        if progress.step < recipe.steps:
+            train(job, progress)
+        if ranks.is_main:
+            copy_model(find_checkpoints(out)[-1], out / "model")
+        ranks.barrier()
     return summarise(out)
 
 
 def _restore(job: Job, checkpoints: Sequence[Path], *, resume: bool) -> Progress:
-    """Load the newest checkpoint, if there is one, and set all seeds."""
-    torch.manual_seed(job.recipe.seed)
+    """Load the newest checkpoint, if there is one."""
     if not checkpoints:
         if resume:
             logger.warning("%s holds no checkpoint; starting at step 0", job.out)
         return Progress()
-    progress = load_training(checkpoints[-1], job.model, job.optimizer)
+    progress = load_training(checkpoints[-1], job.model, job.stepper.optimizers[0])
     if progress.step > job.recipe.steps:
         message = (
             f"{job.out} is at step {progress.step} already, past steps={job.recipe.steps}. "
@@ -108,11 +126,25 @@ def summarise(out: Path) -> dict[str, object]:
     }
 
 
-def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
+def load_job(
+    recipe: Recipe, data: Path, out: Path, *, ranks: Ranks, init_from: Path | None = None
+) -> Job:
+    """Open the data and build model, optimizers and feed for a run.
+
+    Raises:
+        TrainingError: If data, recipe and the weights to start from do not fit each other.
+        UsageError: If the recipe holds a value that no run can have.
+    """
     info = read_data_info(data)
     tokenizer = load_data_tokenizer(data)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=tokenizer.vocab_size))
     _check_recipe(recipe)
+    if recipe.micro_batches % ranks.world_size:
+        message = (
+            f"{ranks.world_size} ranks cannot share micro_batches = {recipe.micro_batches} evenly. "
+            f"Use --set micro_batches={ranks.world_size} or a multiple of it."
+        )
+        raise UsageError(message)
     makers = {
         split: ExampleMaker(load_arrays(data, split), tokenizer, recipe.examples)
         for split in ("train", "validation")
@@ -124,34 +156,58 @@ def _load_job(recipe: Recipe, data: Path, out: Path) -> Job:
             data,
         )
     is_code = makers["train"].is_code_target()
-    model = build_model(recipe.model, tokenizer.special, seed=recipe.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device)  # pyright: ignore[reportArgumentType]
-    model.train()
+    model, parents = initial_model(recipe, tokenizer, init_from)
     return Job(
         recipe=recipe,
         out=out,
         model=model,
-        optimizer=build_optimizer(model, recipe),
+        stepper=_build_stepper(recipe, model, ranks, pad=tokenizer.special.pad),
+        feed=Feed(
+            recipe=recipe,
+            maker=makers["train"],
+            weights=np.where(is_code, 1.0, recipe.markdown_target_rate),
+            ranks=ranks,
+            pad=tokenizer.special.pad,
+        ),
         tokenizer=tokenizer,
-        train_maker=makers["train"],
         validation_maker=makers["validation"],
-        train_weights=np.where(is_code, 1.0, recipe.markdown_target_rate),
         meta=CheckpointMeta(
             name=recipe.name,
             formatter=recipe.examples.formatter,
+            parents=parents,
             data_manifest_sha256=str(info["corpus_manifest_sha256"]),
             git_commit=_git_commit(),
         ),
+        ranks=ranks,
+    )
+
+
+def _build_stepper(
+    recipe: Recipe, model: BartForConditionalGeneration, ranks: Ranks, *, pad: int
+) -> Stepper:
+    device = find_device(ranks)
+    model.to(device)  # pyright: ignore[reportArgumentType]
+    model.train()
+    module = InfillingLoss(model, pad=pad)
+    return Stepper(
+        module=spread(module, model, recipe.parallel, ranks),
+        optimizers=build_optimizers(model, recipe.optimizer),
+        scaler=LossScaler(device, recipe.precision),
+        ranks=ranks,
         device=device,
+        precision=recipe.precision,
+        config=recipe.optimizer,
+        seed=recipe.seed,
     )
 
 
 def _check_recipe(recipe: Recipe) -> None:
     _check_ranges(recipe)
-    if recipe.precision not in {"float32", "bfloat16"}:
-        message = f"precision = {recipe.precision!r} is unknown. Use float32 or bfloat16."
-        raise UsageError(message)
+    choices = {"precision": PRECISIONS, "parallel": PARALLEL_MODES}
+    for name, known in choices.items():
+        if (value := getattr(recipe, name)) not in known:
+            message = f"{name} = {value!r} is unknown. Use one of {', '.join(known)}."
+            raise UsageError(message)
     formatter = recipe.examples.formatter
     longest = max(formatter.source_budget_tokens, formatter.max_target_tokens)
     if longest > recipe.model.max_positions:
@@ -178,6 +234,7 @@ def _check_ranges(recipe: Recipe) -> None:
         "eval_targets": recipe.eval_targets >= 1,
         "save_every": recipe.save_every >= 1,
         "seed": recipe.seed >= 0,
+        "micro_batches": recipe.micro_batches >= 1,
         "num_threads": recipe.num_threads >= 0,
         "markdown_target_rate": 0 <= recipe.markdown_target_rate <= 1,
         "examples.prefix_rate": 0 <= recipe.examples.prefix_rate <= 1,
