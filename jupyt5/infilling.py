@@ -18,6 +18,8 @@ from typing import Literal
 
 __all__ = [
     "CONTROL_CODES",
+    "NEIGHBOUR_SHARE",
+    "TARGET_SHARE",
     "CellView",
     "Segment",
     "SegmentRole",
@@ -36,8 +38,8 @@ SegmentRole = Literal["control", "context", "slot", "prefix", "suffix", "followi
 _OPEN_LINE = re.compile(r"(?:\r?\n)+[^\n]*\Z")
 
 # Shares of the budget that are kept for the parts which must never be dropped.
-_TARGET_SHARE = 0.5
-_NEIGHBOUR_SHARE = 0.25
+TARGET_SHARE = 0.5
+NEIGHBOUR_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +243,18 @@ def _order_by_need(
 ) -> list[_Part]:
     ends = target.line_ends
     parts = [
-        _Part(("prefix", -1), ends, 0, target.prefix_end, True, _TARGET_SHARE, 0),
+        _Part(("prefix", -1), ends, 0, target.prefix_end, True, TARGET_SHARE, 0),
         _Part(
-            ("suffix", -1), ends, target.suffix_start, target.num_tokens, False, _NEIGHBOUR_SHARE, 0
+            ("suffix", -1), ends, target.suffix_start, target.num_tokens, False, NEIGHBOUR_SHARE, 0
         ),
     ]
     for rank, idx in enumerate(after):
-        share = 0.0 if rank else _NEIGHBOUR_SHARE
+        share = 0.0 if rank else NEIGHBOUR_SHARE
         cell = cells[idx]
         parts.append(_Part(("following", idx), cell.line_ends, 0, cell.num_tokens, False, share, 1))
     for rank, idx in enumerate(before):
         cell = cells[idx]
-        share = _NEIGHBOUR_SHARE if rank == 0 and cell.kind == "markdown" else 0.0
+        share = NEIGHBOUR_SHARE if rank == 0 and cell.kind == "markdown" else 0.0
         parts.append(_Part(("context", idx), cell.line_ends, 0, cell.num_tokens, True, share, 1))
     return parts
 
@@ -319,8 +321,8 @@ def _lay_out(
 
 
 def _is_skipped(cell: CellView) -> bool:
-    return cell.blank or cell.kind not in {"code", "markdown"}
+    return cell.blank or f"<{cell.kind}>" not in CONTROL_CODES
 
 
 def _control_id(kind: str, special: SpecialIds) -> int:
-    return special.control["<code>" if kind == "code" else "<markdown>"]
+    return special.control.get(f"<{kind}>", special.control["<markdown>"])

@@ -115,7 +115,7 @@ class Tokenizer:
         array = np.asarray(ids, dtype=np.int64)
         if not array.size:
             return []
-        starts = np.flatnonzero(self._opens_line[array])
+        starts = np.flatnonzero(self.opens_line[array])
         return [*(int(start) for start in starts if start > 0), int(array.size)]
 
     def view(self, kind: str, ids: Sequence[int], *, blank: bool = False) -> CellView:
@@ -141,7 +141,8 @@ class Tokenizer:
         return self._id("<unk>")
 
     @cached_property
-    def _opens_line(self) -> npt.NDArray[np.bool_]:
+    def opens_line(self) -> npt.NDArray[np.bool_]:
+        """Whether a token starts a new line, by id."""
         return np.array([token.startswith(_NEWLINES) for token in self.tokens], dtype=np.bool_)
 
     def _id(self, token: str) -> int:

@@ -55,6 +55,39 @@ def data(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tests_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Arrays of notebooks with and without tests below a cell."""
+    folder = tmp_path_factory.mktemp("tests-corpus")
+    (folder / "data").mkdir()
+    notebooks = [
+        [
+            ("markdown", "Write `add`, and assert that it adds."),
+            ("code", "def add(a, b):\n    return a + b"),
+            ("code", "assert add(1, 2) == 3"),
+            ("code", "print(add(1, 1))"),
+            ("code", "y = np.ones(3)"),
+            ("code", "for _ in range(2):\n    np.testing.assert_allclose(y, 1)"),
+            ("markdown", "Then assert nothing."),
+            ("code", "z = 1"),
+        ],
+        [("code", "assert True"), ("code", "print('next notebook')")],
+    ]
+    rows = [
+        {
+            "language": "python",
+            "split": "train",
+            "markdown_focused": False,
+            "cells": [{"kind": kind, "source": source} for kind, source in cells],
+        }
+        for cells in notebooks
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "part-00000.parquet")
+    (folder / "manifest.json").write_text("{}")
+    prepare(folder, folder / "arrays", PrepareConfig(vocab_size=300))
+    return folder / "arrays"
+
+
+@pytest.fixture(scope="session")
 def recipe() -> Recipe:
     torch.set_num_threads(1)
     debug = find_recipe("debug")

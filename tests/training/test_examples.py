@@ -1,23 +1,26 @@
-"""Examples and batches: sources, targets, prefixes, order."""
+"""Examples: sources, targets, prefixes, what is drawn, and lengths known beforehand."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from jupyt5.model.checkpoint import FormatterSettings
 from jupyt5_training.arrays import load_arrays, load_data_tokenizer
-from jupyt5_training.batches import collate, plan_epoch
-from jupyt5_training.examples import Example, ExampleMaker
-from jupyt5_training.recipes import OptimizerConfig, Recipe
-from jupyt5_training.schedule import learning_rate
+from jupyt5_training.examples import Example, ExampleConfig, ExampleMaker
+from jupyt5_training.recipes import Recipe
 
 
-def make(data: Path, recipe: Recipe, position: int, **rates: float) -> tuple[str, str, Example]:
+def make_maker(data: Path, recipe: Recipe, **changes: Any) -> ExampleMaker:
+    config = replace(recipe.examples, **{"prefix_rate": 0.0, "suffix_rate": 0.0, **changes})
+    return ExampleMaker(load_arrays(data, "train"), load_data_tokenizer(data), config)
+
+
+def make(data: Path, recipe: Recipe, position: int, **changes: Any) -> tuple[str, str, Example]:
     tokenizer = load_data_tokenizer(data)
-    config = replace(recipe.examples, **{"prefix_rate": 0.0, "suffix_rate": 0.0, **rates})
-    maker = ExampleMaker(load_arrays(data, "train"), tokenizer, config)
-    example = maker.make(position, np.random.default_rng(0))
+    example = make_maker(data, recipe, **changes).make(position, seed=0, epoch=0)
     names = {0: "<s>", 2: "</s>", 4: "<mask>", 5: "<markdown>", 6: "<code>"}
     source = "".join(names.get(int(i)) or tokenizer.decode([int(i)]) for i in example.source_ids)
     return source, tokenizer.decode(example.target_ids.tolist()), example
@@ -64,45 +67,83 @@ def test_a_long_target_is_cut_without_an_end_mark(data: Path, recipe: Recipe) ->
     assert 2 not in example.target_ids
 
 
-def test_estimated_lengths(data: Path, recipe: Recipe) -> None:
+def test_draws_depend_on_seed_epoch_and_position_alone(data: Path, recipe: Recipe) -> None:
+    maker = make_maker(data, recipe, prefix_rate=0.5, suffix_rate=0.4, context_draw="random")
+    positions = [3 + 12 * number for number in range(30)]
+
+    def sources(seed: int, epoch: int) -> list[list[int]]:
+        return [maker.make(p, seed=seed, epoch=epoch).source_ids.tolist() for p in positions]
+
+    first = sources(1, 0)
+    assert [maker.make(p, seed=1, epoch=0).source_ids.tolist() for p in positions[::-1]] == (
+        first[::-1]
+    )
+    for seed, epoch in ((2, 0), (1, 1)):
+        assert sum(a == b for a, b in zip(first, sources(seed, epoch), strict=True)) < 15
+
+
+def test_random_context_covers_every_setting_evenly(data: Path, recipe: Recipe) -> None:
+    maker = make_maker(data, recipe, context_draw="random", following_rate=0.25)
+    counts: dict[tuple[int, bool], int] = {}
+    for epoch in range(400):
+        example = maker.make(6, seed=0, epoch=epoch)
+        ids = example.source_ids.tolist()
+        slot = ids.index(4)
+        # Kinds of context cells stand between the control code and the target's own kind.
+        num_context = sum(idx in {5, 6} for idx in ids[2:slot]) - 1
+        setting = (num_context, any(idx in {5, 6} for idx in ids[slot:]))
+        counts[setting] = counts.get(setting, 0) + 1
+    assert set(counts) == {(c, f) for c in (1, 2, 3) for f in (False, True)}
+    for num_context in (1, 2, 3):
+        assert 70 < counts[num_context, False] < 130
+        assert 15 < counts[num_context, True] < 55
+
+
+@pytest.mark.parametrize("budget", [7, 12, 24, 48, 96, 1000])
+@pytest.mark.parametrize("context_draw", ["fixed", "random"])
+def test_planned_lengths_are_those_of_the_examples(
+    data: Path, recipe: Recipe, budget: int, context_draw: str
+) -> None:
+    """The array arithmetic of lengths.py against the formatter, at many budgets."""
+    config = ExampleConfig(
+        formatter=FormatterSettings(
+            source_budget_tokens=budget, max_target_tokens=16, num_following_cells=2
+        ),
+        prefix_rate=0.4,
+        suffix_rate=0.3,
+        context_draw=context_draw,
+    )
     tokenizer = load_data_tokenizer(data)
-    config = replace(recipe.examples, prefix_rate=0.0, suffix_rate=0.0)
     maker = ExampleMaker(load_arrays(data, "train"), tokenizer, config)
-    sources, targets = maker.estimate_lengths()
-    num_comment = len(tokenizer.encode("# step 1"))
-    for position in (2, 3, 14):
-        example = maker.make(position, np.random.default_rng(0))
-        moved = num_comment if position == 3 else 0
-        assert len(example.source_ids) == sources[position] + moved
-        assert len(example.target_ids) == targets[position] - moved
+    positions = np.random.default_rng(budget).integers(0, 3 * maker.num_targets, 300)
+    sources, targets = maker.lengths(positions, seed=5, epoch=2)
+    examples = [maker.make(int(position), seed=5, epoch=2) for position in positions]
+    assert sources.tolist() == [len(example.source_ids) for example in examples]
+    assert targets.tolist() == [len(example.target_ids) for example in examples]
+    # The five ids that are always there may exceed a budget smaller than that.
+    assert sources.max() <= max(budget, 5)
 
 
-def test_an_epoch_has_every_target_once_within_the_budget() -> None:
-    rng = np.random.default_rng(0)
-    sources, targets = rng.integers(5, 100, 999), rng.integers(1, 50, 999)
-    plan = plan_epoch(sources, targets, np.ones(999), batch_tokens=1000, seed=1, epoch=0)
-    assert sorted(plan.targets) == list(range(999))
-    for batch_idx in range(len(plan)):
-        chosen = plan[batch_idx]
-        assert len(chosen) * (sources[chosen].max() + targets[chosen].max()) <= 1000
-    again = plan_epoch(sources, targets, np.ones(999), batch_tokens=1000, seed=1, epoch=0)
-    assert np.array_equal(plan.targets, again.targets)
-    other = plan_epoch(sources, targets, np.ones(999), batch_tokens=1000, seed=1, epoch=1)
-    assert not np.array_equal(plan.targets, other.targets)
-    half = plan_epoch(sources, targets, np.full(999, 0.5), batch_tokens=1000, seed=1, epoch=0)
-    assert 400 < len(half.targets) < 600
+def test_lengths_of_many_chunks_are_those_of_one(
+    data: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = make_maker(data, recipe, prefix_rate=0.3)
+    positions = np.arange(2 * maker.num_targets)
+    whole = maker.lengths(positions, seed=0, epoch=0)
+    monkeypatch.setattr("jupyt5_training.lengths._CHUNK_TOKENS", 50)
+    assert np.array_equal(whole, maker.lengths(positions, seed=0, epoch=0))
 
 
-def test_collate_pads_and_counts() -> None:
-    batch = collate([np.array([7, 8, 9]), np.array([7])], [np.array([2]), np.array([5, 2])], pad=1)
-    assert batch.source_BS.tolist() == [[7, 8, 9], [7, 1, 1]]
-    assert batch.target_BT.tolist() == [[2, 1], [5, 2]]
-    assert (batch.num_useful, batch.num_target) == (7, 3)
-
-
-def test_the_schedule_warms_up_decays_and_cools_down() -> None:
-    config = OptimizerConfig(peak_lr=1.0, warmup_steps=100, cooldown_steps=10)
-    assert learning_rate(50, 1000, config) == pytest.approx(0.5)
-    assert learning_rate(100, 1000, config) == pytest.approx(1.0)
-    assert learning_rate(400, 1000, config) == pytest.approx(0.5)
-    assert learning_rate(1000, 1000, config) == pytest.approx(0.1 * (100 / 1000) ** 0.5)
+def test_targets_before_tests_weigh_more(tests_data: Path, recipe: Recipe) -> None:
+    """Only the code cell right above a cell with an assert, in the same notebook."""
+    maker = make_maker(tests_data, recipe, test_target_weight=3.0)
+    arrays, tokenizer = maker.arrays, load_data_tokenizer(tests_data)
+    weights = maker.target_weights(0.5)
+    heavy = {
+        tokenizer.decode(arrays.cell(int(arrays.targets[idx])).tolist())
+        for idx in np.flatnonzero(weights == 3.0)
+    }
+    assert heavy == {"def add(a, b):\n    return a + b", "y = np.ones(3)"}
+    assert set(weights) == {0.5, 1.0, 3.0}
+    plain = make_maker(tests_data, recipe)
+    assert set(plain.target_weights(0.5)) == {0.5, 1.0}

@@ -14,7 +14,7 @@ from jupyt5_training.prepare import PrepareConfig, prepare
 def test_cells_come_back_and_blank_and_raw_ones_are_left_out(data: Path) -> None:
     arrays, tokenizer = load_arrays(data, "train"), load_data_tokenizer(data)
     assert arrays.num_notebooks == 40  # the Julia notebook is not Python
-    assert len(arrays.is_code) == 40 * 12
+    assert len(arrays.kinds) == 40 * 12
     assert arrays.kind(0) == "markdown"
     assert tokenizer.decode(arrays.cell(1).tolist()) == "# step 0\nv0_0 = 0 + 0\nprint(v0_0)"
     assert arrays.tokens.dtype == np.uint16

@@ -4,7 +4,7 @@ A folder holds for each split ``NAME`` in ``train`` and ``validation``:
 
 - ``NAME.tokens.bin``: ids of all cells one after the other, uint16 or uint32;
 - ``NAME.cells.npy``: offset of each cell in it, int64, shape (cells + 1,);
-- ``NAME.kinds.npy``: 1 for code, 0 for Markdown, uint8, shape (cells,);
+- ``NAME.kinds.npy``: each cell's kind as an index into ``KINDS``, uint8, shape (cells,);
 - ``NAME.notebooks.npy``: index of each notebook's first cell, int64, shape (notebooks + 1,);
 - ``NAME.targets.npy``: indices of the cells that serve as targets, int64;
 
@@ -21,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from jupyt5.errors import TrainingError
+from jupyt5.infilling import CONTROL_CODES
 from jupyt5.tokenizer import Tokenizer
 
 __all__ = [
     "DATA_NAME",
+    "KINDS",
     "SPLITS",
     "TokenArrays",
     "load_arrays",
@@ -34,6 +36,8 @@ __all__ = [
 
 SPLITS = ("train", "validation")
 DATA_NAME = "data.json"
+# markdown, code; comment, docstring and signature in arrays of Python sources.
+KINDS = tuple(code.strip("<>") for code in CONTROL_CODES)
 
 IntArray = npt.NDArray[np.integer]
 
@@ -44,7 +48,7 @@ class TokenArrays:
 
     tokens: IntArray
     cell_offsets: IntArray
-    is_code: npt.NDArray[np.uint8]
+    kinds: npt.NDArray[np.uint8]
     notebook_offsets: IntArray
     targets: IntArray
 
@@ -58,8 +62,8 @@ class TokenArrays:
         return self.tokens[self.cell_offsets[cell_idx] : self.cell_offsets[cell_idx + 1]]
 
     def kind(self, cell_idx: int) -> str:
-        """``code`` or ``markdown``."""
-        return "code" if self.is_code[cell_idx] else "markdown"
+        """One of ``KINDS``."""
+        return KINDS[self.kinds[cell_idx]]
 
 
 def load_arrays(folder: Path, split: str) -> TokenArrays:
@@ -76,7 +80,7 @@ def load_arrays(folder: Path, split: str) -> TokenArrays:
         if tokens_path.stat().st_size:
             tokens = np.memmap(tokens_path, dtype=dtype, mode="r")
         loaded = {
-            name: np.load(folder / f"{split}.{name}.npy", allow_pickle=False)
+            name: np.load(folder / f"{split}.{name}.npy", mmap_mode="r", allow_pickle=False)
             for name in ("cells", "kinds", "notebooks", "targets")
         }
     except (OSError, ValueError) as exc:
