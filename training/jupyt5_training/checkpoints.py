@@ -17,17 +17,20 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
     get_optimizer_state_dict,
     set_optimizer_state_dict,
 )
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
 from transformers import BartConfig, BartForConditionalGeneration, GenerationConfig
 
 from jupyt5.errors import TrainingError
@@ -99,7 +102,7 @@ class CheckpointWriter:
         self._folder = run / "checkpoints"
         self._keep = max(1, keep)
         # A group of its own: its messages must not mix with those of the steps.
-        self._group = dist.new_group(backend="gloo") if dist.is_initialized() else None
+        self._group = _new_group() if dist.is_initialized() else None
         self._pending: Future[object] | None = None
         if _is_main():
             remove_unfinished(self._folder)
@@ -142,7 +145,7 @@ class CheckpointWriter:
 
         path = self._folder / f"step-{progress.step:08d}"
         _expect_single_process()
-        pending = dcp.async_save(
+        pending = async_save(
             _collect(model, optimizers, average),
             storage_writer=ShardWriter(path, add_files=add_files),
             process_group=self._group,
@@ -243,7 +246,7 @@ def export_model(run: Path, out: Path) -> Path:
         model = BartForConditionalGeneration(BartConfig.from_pretrained(path))
     model.generation_config = GenerationConfig.from_pretrained(path)
     weights = _weights_of(model, _AVERAGE)
-    reader = dcp.HuggingFaceStorageReader(str(path))
+    reader = HuggingFaceStorageReader(str(path))
     if not weights.keys() <= reader.read_metadata().state_dict_metadata.keys():
         weights = _weights_of(model, _WEIGHTS)
     _read(path, weights, None, alone=True)
@@ -278,7 +281,7 @@ def _weights_of(model: torch.nn.Module, prefix: str) -> dict[str, torch.Tensor]:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if first_names.setdefault(id(parameter), name) != name:
             tied.add(name)
-    state = get_model_state_dict(model)
+    state = cast("dict[str, torch.Tensor]", get_model_state_dict(model))
     return {prefix + name: value for name, value in state.items() if name not in tied}
 
 
@@ -287,7 +290,7 @@ def _put_moments(
     optimizers: Sequence[torch.optim.Optimizer],
     tensors: dict[str, torch.Tensor],
 ) -> None:
-    state = get_optimizer_state_dict(model, tuple(optimizers), options=_OPTIONS)
+    state: dict[str, Any] = get_optimizer_state_dict(model, tuple(optimizers), options=_OPTIONS)
     for name, value in tensors.items():
         if name.startswith(_MOMENTS):
             state[_STATE_PREFIX + name.removeprefix(_MOMENTS)] = value
@@ -303,9 +306,9 @@ def _read(
 ) -> None:
     """Fill the tensors in place, each rank its own parts."""
     _expect_single_process()
-    dcp.load(
+    load(
         tensors,
-        storage_reader=dcp.HuggingFaceStorageReader(str(path)),
+        storage_reader=HuggingFaceStorageReader(str(path)),
         process_group=group,
         no_dist=alone,
     )
@@ -318,6 +321,7 @@ def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = Fal
     found = [find_checkpoints(run)]
     if shared:
         dist.broadcast_object_list(found, src=0, group=group)
+    _refuse_old_format(found[0])
     for path in reversed(found[0]):
         problems = [find_damage(path, part=rank, num_parts=world_size)]
         if shared:
@@ -344,6 +348,16 @@ def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = Fal
     return None
 
 
+def _refuse_old_format(paths: Sequence[Path]) -> None:
+    old = [path for path in paths if (path / "optimizer.safetensors").is_file()]
+    if old:
+        message = (
+            f"{old[-1]} was written by an earlier version and cannot be resumed from. Start a new "
+            f"run with its weights: --init-from {old[-1]}."
+        )
+        raise TrainingError(message)
+
+
 def _put_aside(path: Path) -> None:
     target = path.with_name(_DAMAGED + path.name)
     shutil.rmtree(target, ignore_errors=True)
@@ -368,13 +382,19 @@ def _is_main() -> bool:
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
+def _new_group() -> dist.ProcessGroup:
+    group = dist.new_group(backend="gloo")
+    assert isinstance(group, dist.ProcessGroup)  # every rank is in it
+    return group
+
+
 @contextmanager
 def _gloo_group() -> Iterator[dist.ProcessGroup | None]:
     """Yield a group for messages between CPUs, whatever the steps use."""
     if not dist.is_initialized():
         yield None
         return
-    group = dist.new_group(backend="gloo")
+    group = _new_group()
     try:
         yield group
     finally:
