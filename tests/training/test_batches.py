@@ -17,6 +17,7 @@ from jupyt5_training.batches import (
     load_batch,
     open_plan,
     plan_epoch,
+    stored_plan,
 )
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.recipes import Recipe
@@ -102,6 +103,7 @@ def test_a_planned_batch_is_as_large_as_planned(maker: ExampleMaker) -> None:
 def test_a_stored_plan_is_used_again(
     maker: ExampleMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert stored_plan(maker, CONFIG, epoch=0, folder=tmp_path) is None
     plan = open_plan(maker, CONFIG, epoch=0, folder=tmp_path)
     expected = fingerprint(plan, 0)
     monkeypatch.setattr(batches, "plan_epoch", lambda *args, **kwargs: pytest.fail("planned"))

@@ -29,6 +29,7 @@ __all__ = [
     "load_batch",
     "open_plan",
     "plan_epoch",
+    "stored_plan",
 ]
 
 # Examples that are sorted by length together. Padding on real cells: 1 to 3 % with a million.
@@ -97,20 +98,39 @@ def open_plan(maker: ExampleMaker, config: PlanConfig, *, epoch: int, folder: Pa
         epoch: From 0.
         folder: Of the run's plans.
     """
-    inputs = {
-        "version": _PLAN_VERSION,
-        "epoch": epoch,
-        "plan": asdict(config),
-        "examples": asdict(maker.config),
-    }
-    key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-    plan = _load_plan(folder, epoch, key)
+    plan = stored_plan(maker, config, epoch=epoch, folder=folder)
     if plan is not None:
         return plan
     plan = plan_epoch(maker, config, epoch=epoch)
     if len(plan):  # an empty file cannot be mapped
-        _store_plan(folder, epoch, key, plan)
+        _store_plan(folder, epoch, _plan_key(maker, config, epoch), plan)
     return plan
+
+
+def stored_plan(
+    maker: ExampleMaker, config: PlanConfig, *, epoch: int, folder: Path
+) -> EpochPlan | None:
+    """Return the stored plan of an epoch; None where it is missing, damaged or of other settings.
+
+    Args:
+        maker: Of the training split.
+        config: What the plan depends on.
+        epoch: From 0.
+        folder: Of the run's plans.
+    """
+    stem = folder / f"epoch-{epoch:04d}"
+    try:
+        info = json.loads(stem.with_suffix(".json").read_text("utf-8"))
+        if info["key"] != _plan_key(maker, config, epoch):
+            return None
+        targets, starts = (
+            np.load(f"{stem}.{name}.npy", mmap_mode="r", allow_pickle=False)
+            for name in ("targets", "starts")
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_whole = len(starts) == info["batches"] + 1 and len(targets) == info["examples"]
+    return EpochPlan(targets, starts) if is_whole else None
 
 
 def plan_epoch(maker: ExampleMaker, config: PlanConfig, *, epoch: int) -> EpochPlan:
@@ -232,21 +252,14 @@ def _pad(rows: list[npt.NDArray[np.int64]], pad: int) -> npt.NDArray[np.int64]:
     return padded
 
 
-def _load_plan(folder: Path, epoch: int, key: str) -> EpochPlan | None:
-    """Return the stored plan of that key; None where it is missing, damaged or of another key."""
-    stem = folder / f"epoch-{epoch:04d}"
-    try:
-        info = json.loads(stem.with_suffix(".json").read_text("utf-8"))
-        if info["key"] != key:
-            return None
-        targets, starts = (
-            np.load(f"{stem}.{name}.npy", mmap_mode="r", allow_pickle=False)
-            for name in ("targets", "starts")
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    is_whole = len(starts) == info["batches"] + 1 and len(targets) == info["examples"]
-    return EpochPlan(targets, starts) if is_whole else None
+def _plan_key(maker: ExampleMaker, config: PlanConfig, epoch: int) -> str:
+    inputs = {
+        "version": _PLAN_VERSION,
+        "epoch": epoch,
+        "plan": asdict(config),
+        "examples": asdict(maker.config),
+    }
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 def _store_plan(folder: Path, epoch: int, key: str, plan: EpochPlan) -> None:

@@ -1,10 +1,13 @@
-"""``jupyt5-train prepare``: a corpus of Parquet shards becomes token arrays."""
+"""``jupyt5-train prepare``: a corpus of Parquet shards becomes token arrays.
+
+Documents of any origin (``python_sources`` makes functions of them) go through ``write_data``.
+"""
 
 import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -16,9 +19,9 @@ from jupyt5.console import progress
 from jupyt5.errors import TrainingError, UsageError
 from jupyt5.files import atomic_folder, require_new_folder, sha256_file, write_atomic
 from jupyt5.tokenizer import Tokenizer, train_tokenizer
-from jupyt5_training.arrays import DATA_NAME, SPLITS
+from jupyt5_training.arrays import DATA_NAME, KINDS, SPLITS
 
-__all__ = ["PrepareConfig", "prepare"]
+__all__ = ["Document", "PrepareConfig", "prepare", "write_data"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +50,13 @@ class PrepareConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class _NotebookText:
+class Document:
+    """Cells that stand together: a notebook, or the parts of a function.
+
+    ``split`` is one of ``SPLITS``; ``kinds`` (of ``KINDS``) and ``sources`` have one item a cell,
+    none of them blank.
+    """
+
     split: str
     kinds: tuple[str, ...]
     sources: tuple[str, ...]
@@ -72,18 +81,51 @@ def prepare(
         FileExistsError: If ``out`` is not empty.
     """
     shards = _find_shards(corpus)
+    return write_data(
+        lambda: _iter_notebooks(shards, config),
+        out,
+        config,
+        tokenizer_path=tokenizer_path,
+        manifest_sha256=lambda: sha256_file(corpus / "manifest.json"),
+    )
+
+
+def write_data(
+    documents: Callable[[], Iterator[Document]],
+    out: Path,
+    config: PrepareConfig,
+    *,
+    tokenizer_path: Path | None,
+    manifest_sha256: Callable[[], str],
+) -> dict[str, object]:
+    """Write token arrays for documents; the folder appears only when complete.
+
+    Args:
+        documents: Starts an iteration over all of them, in the same order each time.
+        out: New folder.
+        config: Vocabulary, copies, sample.
+        tokenizer_path: Use this tokenizer instead of training one.
+        manifest_sha256: Names what the documents were read from; asked for last.
+
+    Returns:
+        The content of ``data.json``.
+
+    Raises:
+        TrainingError: If nothing is left to train on.
+        FileExistsError: If ``out`` is not empty.
+    """
     require_new_folder(out)
     if tokenizer_path is not None:
         tokenizer = Tokenizer.load(tokenizer_path)
     else:
         logger.info("training a tokenizer of %d ids", config.vocab_size)
-        tokenizer = train_tokenizer(_sample_texts(shards, config), config.vocab_size)
+        tokenizer = train_tokenizer(_sample_texts(documents, config), config.vocab_size)
     with atomic_folder(out) as folder:
-        counts = _write_arrays(shards, folder, tokenizer, config)
+        counts = _write_arrays(documents(), folder, tokenizer, config)
         tokenizer.save(folder / "tokenizer.json")
         info: dict[str, object] = {
             "config": asdict(config),
-            "corpus_manifest_sha256": sha256_file(corpus / "manifest.json"),
+            "corpus_manifest_sha256": manifest_sha256(),
             "counts": counts,
             "dtype": _dtype_for(tokenizer).name,
             "tokenizer_sha256": sha256_file(folder / "tokenizer.json"),
@@ -104,7 +146,7 @@ def _find_shards(corpus: Path) -> tuple[Path, ...]:
     return shards
 
 
-def _iter_notebooks(shards: Sequence[Path], config: PrepareConfig) -> Iterator[_NotebookText]:
+def _iter_notebooks(shards: Sequence[Path], config: PrepareConfig) -> Iterator[Document]:
     for shard in shards:
         for batch in pq.ParquetFile(shard).iter_batches(_ROWS_PER_BATCH, columns=_COLUMNS):
             for row in batch.to_pylist():
@@ -118,27 +160,29 @@ def _iter_notebooks(shards: Sequence[Path], config: PrepareConfig) -> Iterator[_
                     for cell in row["cells"]
                     if cell["kind"] in {"code", "markdown"} and cell["source"].strip()
                 ]
-                yield _NotebookText(
+                yield Document(
                     row["split"],
                     tuple(cell["kind"] for cell in cells),
                     tuple(cell["source"] for cell in cells),
                 )
 
 
-def _sample_texts(shards: Sequence[Path], config: PrepareConfig) -> Iterator[str]:
-    """Yield every k-th training notebook's cells, once each, up to the sample size."""
+def _sample_texts(
+    documents: Callable[[], Iterator[Document]], config: PrepareConfig
+) -> Iterator[str]:
+    """Yield every k-th training document's cells, once each, up to the sample size."""
     total_bytes = sum(
         len(source)
-        for notebook in progress(_iter_notebooks(shards, config), desc="measure", unit="nb")
-        if notebook.split == "train"
-        for source in notebook.sources
+        for document in progress(documents(), desc="measure", unit="doc")
+        if document.split == "train"
+        for source in document.sources
     )
     stride = max(1, round(total_bytes / config.tokenizer_sample_bytes))
     seen: set[bytes] = set()
-    for idx, notebook in enumerate(_iter_notebooks(shards, config)):
-        if notebook.split != "train" or idx % stride:
+    for idx, document in enumerate(documents()):
+        if document.split != "train" or idx % stride:
             continue
-        for source in notebook.sources:
+        for source in document.sources:
             digest = _digest(source)
             if digest not in seen:
                 seen.add(digest)
@@ -146,13 +190,13 @@ def _sample_texts(shards: Sequence[Path], config: PrepareConfig) -> Iterator[str
 
 
 def _write_arrays(
-    shards: Sequence[Path], folder: Path, tokenizer: Tokenizer, config: PrepareConfig
+    documents: Iterator[Document], folder: Path, tokenizer: Tokenizer, config: PrepareConfig
 ) -> dict[str, dict[str, int]]:
     writers = {
         split: _SplitWriter(folder, split, tokenizer, config.max_target_copies) for split in SPLITS
     }
-    for notebook in progress(_iter_notebooks(shards, config), desc="tokenise", unit="nb"):
-        writers[notebook.split].add(notebook)
+    for document in progress(documents, desc="tokenise", unit="doc"):
+        writers[document.split].add(document)
     counts = {split: writer.close() for split, writer in writers.items()}
     if not counts["train"]["targets"]:
         message = (
@@ -164,7 +208,7 @@ def _write_arrays(
 
 
 class _SplitWriter:
-    """Appends notebooks to one split's arrays."""
+    """Appends documents to one split's arrays."""
 
     def __init__(self, folder: Path, split: str, tokenizer: Tokenizer, max_copies: int) -> None:
         self._folder = folder
@@ -179,19 +223,19 @@ class _SplitWriter:
         self._targets: list[int] = []
         self._copies: Counter[bytes] = Counter()
 
-    def add(self, notebook: _NotebookText) -> None:
+    def add(self, document: Document) -> None:
         for ids, kind, source in zip(
-            self._tokenizer.encode_batch(notebook.sources),
-            notebook.kinds,
-            notebook.sources,
+            self._tokenizer.encode_batch(document.sources),
+            document.kinds,
+            document.sources,
             strict=True,
         ):
             digest = _digest(source)
             self._copies[digest] += 1
-            if self._copies[digest] <= self._max_copies and len(notebook.sources) > 1:
+            if self._copies[digest] <= self._max_copies and len(document.sources) > 1:
                 self._targets.append(len(self._lengths))
             self._lengths.append(len(ids))
-            self._kinds.append(int(kind == "code"))
+            self._kinds.append(KINDS.index(kind))
             self._stream.write(np.asarray(ids, self._dtype).tobytes())
         self._notebook_offsets.append(len(self._lengths))
 
@@ -209,7 +253,7 @@ class _SplitWriter:
         return {
             "notebooks": len(self._notebook_offsets) - 1,
             "cells": len(self._lengths),
-            "code_cells": sum(self._kinds),
+            "code_cells": self._kinds.count(KINDS.index("code")),
             "targets": len(self._targets),
             "tokens": int(offsets[-1]),
         }
