@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jupyt5_training import batches
 from jupyt5_training.arrays import load_arrays, load_data_tokenizer
 from jupyt5_training.batches import (
     PlanConfig,
@@ -25,6 +24,11 @@ from jupyt5_training.recipes import Recipe
 CONFIG = PlanConfig(batch_tokens=512, seed=3, markdown_target_rate=0.5, data_sha256="ab")
 
 
+def cut(sources: np.ndarray, targets: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    order, starts = cut_batches(sources, targets, batch_tokens)
+    return np.split(order, starts[1:-1])
+
+
 @pytest.fixture
 def maker(data: Path, recipe: Recipe) -> ExampleMaker:
     return ExampleMaker(load_arrays(data, "train"), load_data_tokenizer(data), recipe.examples)
@@ -33,17 +37,24 @@ def maker(data: Path, recipe: Recipe) -> ExampleMaker:
 def test_batches_keep_to_the_budget_and_leave_nothing_out() -> None:
     rng = np.random.default_rng(0)
     sources, targets = rng.integers(5, 300, 5000), rng.integers(1, 90, 5000)
-    cut = list(cut_batches(sources, targets, 1000))
-    assert sorted(np.concatenate(cut)) == list(range(5000))
-    sizes = [len(batch) * (sources[batch].max() + targets[batch].max()) for batch in cut]
+    batches = cut(sources, targets, 1000)
+    assert sorted(np.concatenate(batches)) == list(range(5000))
+    sizes = [len(batch) * (sources[batch].max() + targets[batch].max()) for batch in batches]
     assert max(sizes) <= 1000
     useful = int((sources + targets).sum())
     assert 1 - useful / sum(sizes) < 0.05
 
 
 def test_an_example_above_the_budget_is_a_batch_of_its_own() -> None:
-    cut = list(cut_batches(np.array([50, 2000, 60]), np.array([5, 9, 5]), 200))
-    assert sorted(batch.tolist() for batch in cut) == [[0, 2], [1]]
+    batches = cut(np.array([50, 2000, 60]), np.array([5, 9, 5]), 200)
+    assert sorted(batch.tolist() for batch in batches) == [[0, 2], [1]]
+
+
+def test_batches_may_be_large_and_of_very_different_size() -> None:
+    lengths = np.concatenate([np.full(9000, 2), np.full(50, 900)])
+    batches = cut(lengths, np.ones(9050, np.int64), 6000)
+    assert sorted(np.concatenate(batches)) == list(range(9050))
+    assert sorted(len(batch) for batch in batches)[-4:] == [2000, 2000, 2000, 2000]
 
 
 def test_an_epoch_has_every_code_target_once_and_half_the_markdown(maker: ExampleMaker) -> None:
@@ -106,7 +117,9 @@ def test_a_stored_plan_is_used_again(
     assert stored_plan(maker, CONFIG, epoch=0, folder=tmp_path) is None
     plan = open_plan(maker, CONFIG, epoch=0, folder=tmp_path)
     expected = fingerprint(plan, 0)
-    monkeypatch.setattr(batches, "plan_epoch", lambda *args, **kwargs: pytest.fail("planned"))
+    monkeypatch.setattr(
+        jupyt5_training.batches, "plan_epoch", lambda *args, **kwargs: pytest.fail("planned")
+    )
     again = open_plan(maker, CONFIG, epoch=0, folder=tmp_path)
     assert fingerprint(again, 0) == expected
     assert isinstance(again.targets, np.memmap)

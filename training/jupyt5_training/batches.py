@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -146,22 +145,30 @@ def plan_epoch(maker: ExampleMaker, config: PlanConfig, *, epoch: int) -> EpochP
     )
     sources, targets = maker.lengths(positions, seed=config.seed, epoch=epoch)
     order = rng.permutation(len(positions))
-    batches: list[IntArray] = []
+    ordered: list[IntArray] = []
+    sizes: list[IntArray] = []
     for start in range(0, len(order), _BUCKET_EXAMPLES):
         bucket = order[start : start + _BUCKET_EXAMPLES]
-        batches.extend(
-            bucket[chosen]
-            for chosen in cut_batches(sources[bucket], targets[bucket], config.batch_tokens)
-        )
-    shuffled = [batches[idx] for idx in rng.permutation(len(batches))]
-    starts = np.cumsum([0, *(len(batch) for batch in shuffled)], dtype=np.int64)
-    chosen = np.concatenate(shuffled) if shuffled else np.zeros(0, np.int64)
-    return EpochPlan(positions[chosen], starts)
+        chosen, starts = cut_batches(sources[bucket], targets[bucket], config.batch_tokens)
+        ordered.append(bucket[chosen])
+        sizes.append(np.diff(starts))
+    if not ordered:
+        return EpochPlan(np.zeros(0, np.int64), np.zeros(1, np.int64))
+    return _shuffle_batches(positions[np.concatenate(ordered)], np.concatenate(sizes), rng)
+
+
+def _shuffle_batches(positions: IntArray, sizes: IntArray, rng: np.random.Generator) -> EpochPlan:
+    """Put batches that lie one after the other into random order."""
+    order = rng.permutation(len(sizes))
+    old_starts = np.cumsum(sizes) - sizes
+    starts = np.append(0, np.cumsum(sizes[order]))
+    moves = np.repeat(old_starts[order] - starts[:-1], sizes[order])
+    return EpochPlan(positions[moves + np.arange(len(positions))], starts)
 
 
 def cut_batches(
     source_lengths: IntArray, target_lengths: IntArray, batch_tokens: int
-) -> Iterator[npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Group examples of like length into batches of at most ``batch_tokens`` ids with padding.
 
     An example longer than that is a batch of its own. Among equal lengths the given order stays.
@@ -171,23 +178,24 @@ def cut_batches(
         target_lengths: Shape (examples,).
         batch_tokens: Budget of a batch.
 
-    Yields:
-        Indices of a batch's examples.
+    Returns:
+        (indices of the examples, batch after batch; where in it each batch starts, and its end).
     """
     order = _order_by_length(source_lengths, target_lengths, batch_tokens)
+    sources, targets = source_lengths[order], target_lengths[order]
     sizes = np.arange(1, _MAX_BATCH_EXAMPLES + 1)
-    # A batch of nothing but the shortest examples bounds how far one can reach.
-    shortest = int(source_lengths.min(initial=1) + target_lengths.min(initial=1))
-    reach = min(_MAX_BATCH_EXAMPLES, max(1, batch_tokens // max(1, shortest)))
-    start = 0
-    while start < len(order):
-        window = order[start : start + reach]
-        longest_source = np.maximum.accumulate(source_lengths[window])
-        longest_target = np.maximum.accumulate(target_lengths[window])
-        cost = (longest_source + longest_target) * sizes[: len(window)]
+    starts = [0]
+    reach = 64  # examples looked at for a batch: twice as many as the last one had
+    while (start := starts[-1]) < len(order):
+        longest_source = np.maximum.accumulate(sources[start : start + reach])
+        longest_target = np.maximum.accumulate(targets[start : start + reach])
+        cost = (longest_source + longest_target) * sizes[: len(longest_source)]
         count = max(1, int(np.searchsorted(cost, batch_tokens, side="right")))
-        yield window[:count]
-        start += count
+        is_at_reach = count == reach < _MAX_BATCH_EXAMPLES
+        reach = min(_MAX_BATCH_EXAMPLES, 2 * count)
+        if not is_at_reach:
+            starts.append(start + count)
+    return order, np.asarray(starts, np.int64)
 
 
 def _order_by_length(
