@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -27,7 +27,6 @@ from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
     get_optimizer_state_dict,
-    set_optimizer_state_dict,
 )
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
@@ -214,7 +213,6 @@ def restore(
                 "recipe that made it, or choose another --out."
             )
             raise TrainingError(message) from exc
-        _put_moments(model, optimizers, tensors)
     return progress
 
 
@@ -263,7 +261,10 @@ def _collect(
     optimizers: Sequence[torch.optim.Optimizer],
     average: torch.nn.Module | None,
 ) -> dict[str, torch.Tensor]:
-    """Return the state's own tensors (not copies) by the names they have on disk."""
+    """Return the state's own tensors (not copies) by the names they have on disk.
+
+    An optimizer without state gets one of zeros first.
+    """
     tensors = _weights_of(model, _WEIGHTS)
     if average is not None:
         tensors |= _weights_of(average, _AVERAGE)
@@ -283,18 +284,6 @@ def _weights_of(model: torch.nn.Module, prefix: str) -> dict[str, torch.Tensor]:
             tied.add(name)
     state = cast("dict[str, torch.Tensor]", get_model_state_dict(model))
     return {prefix + name: value for name, value in state.items() if name not in tied}
-
-
-def _put_moments(
-    model: torch.nn.Module,
-    optimizers: Sequence[torch.optim.Optimizer],
-    tensors: dict[str, torch.Tensor],
-) -> None:
-    state: dict[str, Any] = get_optimizer_state_dict(model, tuple(optimizers), options=_OPTIONS)
-    for name, value in tensors.items():
-        if name.startswith(_MOMENTS):
-            state[_STATE_PREFIX + name.removeprefix(_MOMENTS)] = value
-    set_optimizer_state_dict(model, tuple(optimizers), state, options=_OPTIONS)
 
 
 def _read(
