@@ -118,7 +118,7 @@ def test_a_stored_plan_is_used_again(
     plan = open_plan(maker, CONFIG, epoch=0, folder=tmp_path)
     expected = fingerprint(plan, 0)
     monkeypatch.setattr(
-        jupyt5_training.batches, "plan_epoch", lambda *args, **kwargs: pytest.fail("planned")
+        "jupyt5_training.batches.plan_epoch", lambda *args, **kwargs: pytest.fail("planned")
     )
     again = open_plan(maker, CONFIG, epoch=0, folder=tmp_path)
     assert fingerprint(again, 0) == expected
