@@ -33,6 +33,9 @@ _NORMS = {
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
 _VERSION = re.compile(r"(?:encoder|decoder)\.version|.*\._float_tensor")
+# Since 0.12 encoder layers store these beside the real ones, zero after training: fairseq fills
+# them from the real ones at loading, for torch's fused inference.
+_FUSED = re.compile(r"encoder\.layers\.\d+\.(?:in_proj|out_proj|fc1|fc2)_(?:weight|bias)")
 _SHARED = "shared.weight"
 # The same table under every name that fairseq stores it by.
 _TABLES = (
@@ -120,7 +123,7 @@ def _rename(
     left_out: list[str] = []
     for old_name, tensor in state.items():
         name = _strip(old_name)
-        if _VERSION.fullmatch(name):
+        if _VERSION.fullmatch(name) or _FUSED.fullmatch(name):
             continue
         if not name.startswith(("encoder.", "decoder.")):
             left_out.append(old_name)
