@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from safetensors import SafetensorError
 
 from jupyt5.errors import CheckpointError, TrainingError, UsageError
 from jupyt5.files import sha256_file
@@ -23,9 +22,9 @@ from jupyt5.model.decoding import DecodeRequest, Engine, Step
 from jupyt5.model.export import export_ctranslate2
 from jupyt5.model.torch_engine import TorchEngine
 from jupyt5.tokenizer import Tokenizer
-from jupyt5_training import checkpoints, loop
 from jupyt5_training.checkpoints import find_checkpoints
 from jupyt5_training.cli import main
+from jupyt5_training.loop import TrainingLoop
 from jupyt5_training.metrics import read_metrics
 from jupyt5_training.prepare import PrepareConfig, prepare
 from jupyt5_training.recipes import Recipe, apply_settings, find_recipe
@@ -64,18 +63,18 @@ def test_interrupted_and_resumed_equals_uninterrupted(
 ) -> None:
     """Ctrl-C in step 6; the resumed losses are the same numbers, dropout included."""
     out = tmp_path / "run"
-    make_step = loop._do_step
+    make_step = TrainingLoop._do_step
 
     def interrupt_in_step_6(*args: Any) -> Any:
-        if args[2].step == 5:
+        if args[0]._progress.step == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return make_step(*args)
 
-    monkeypatch.setattr(loop, "_do_step", interrupt_in_step_6)
+    monkeypatch.setattr(TrainingLoop, "_do_step", interrupt_in_step_6)
     with pytest.raises(KeyboardInterrupt):
         run_recipe(recipe, data, out, resume=False)
     assert [step for step, _ in losses(out)] == [1, 2, 3, 4, 5, 6]
-    monkeypatch.setattr(loop, "_do_step", make_step)
+    monkeypatch.setattr(TrainingLoop, "_do_step", make_step)
     with pytest.raises(TrainingError, match="--resume"):
         run_recipe(recipe, data, out, resume=False)
     run_recipe(recipe, data, out, resume=True)
@@ -87,20 +86,20 @@ def test_interrupted_and_resumed_equals_uninterrupted(
 def test_a_killed_run_goes_on_from_its_last_checkpoint(
     data: Path, recipe: Recipe, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_step = loop._do_step
+    make_step = TrainingLoop._do_step
 
     class KilledError(Exception):
         pass
 
     def die_in_step_7(*args: Any) -> Any:
-        if args[2].step == 6:
+        if args[0]._progress.step == 6:
             raise KilledError
         return make_step(*args)
 
-    monkeypatch.setattr(loop, "_do_step", die_in_step_7)
+    monkeypatch.setattr(TrainingLoop, "_do_step", die_in_step_7)
     with pytest.raises(KilledError):
         run_recipe(recipe, data, tmp_path / "run", resume=False)
-    monkeypatch.setattr(loop, "_do_step", make_step)
+    monkeypatch.setattr(TrainingLoop, "_do_step", make_step)
     run_recipe(recipe, data, tmp_path / "run", resume=True)
     assert losses(tmp_path / "run") == losses(finished)
 
@@ -194,19 +193,6 @@ def test_values_out_of_range_are_usage_errors(
     with pytest.raises(UsageError, match=setting.partition("=")[0]):
         run_recipe(apply_settings(recipe, [setting]), data, tmp_path / "x", resume=False)
     assert not (tmp_path / "x").exists()
-
-
-def test_a_full_disk_is_a_message(
-    data: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def save_nothing(*args: object) -> None:
-        message = "I/O error: No space left on device (os error 28)"
-        raise SafetensorError(message)
-
-    monkeypatch.setattr(checkpoints, "save_file", save_nothing)
-    with pytest.raises(TrainingError, match="Free some space"):
-        run_recipe(recipe, data, tmp_path / "run", resume=False)
-    assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
 
 def test_both_engines_say_the_same(finished: Path, tmp_path: Path) -> None:

@@ -1,96 +1,29 @@
-"""``jupyt5-train``: prepare token arrays and run recipes."""
+"""``jupyt5-train``: prepare token arrays, run recipes, evaluate checkpoints, report on runs."""
 
 import argparse
 import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from jupyt5.console import run, setup_logging
+from jupyt5.errors import UsageError
+from jupyt5_training.options import build_parser
 
 __all__ = ["main"]
 
-_EXAMPLES = """examples:
-  jupyt5-train prepare --corpus corpus/ --out data/
-  jupyt5-train run debug --data data/ --out runs/debug
-  jupyt5-train run nano --data data/ --out runs/nano --set steps=2000
-  jupyt5-train run nano --data data/ --out runs/nano --set steps=2000 --resume
-"""
-
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; returns 0 done, 1 failed, 2 usage, 130 interrupted."""
-    args = _build_parser().parse_args(argv)
+    """Run the command line; returns an exit code, see ``--help``."""
+    args = build_parser().parse_args(argv)
     setup_logging(verbose=args.verbose)
-    command = {"prepare": _prepare, "run": _run}[args.command]
-    return run(lambda: command(args), extra="train")
-
-
-def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jupyt5-train",
-        description="Train JuPyT5 models on cell infilling.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    prepare = commands.add_parser("prepare", help="turn a corpus into token arrays")
-    train = commands.add_parser("run", help="train a recipe: debug (seconds) or nano (hours, CPU)")
-    _fill_prepare(prepare)
-    _fill_run(train)
-    for command in (prepare, train):
-        command.add_argument("--json", action="store_true", help="print the result as JSON")
-        command.add_argument("--verbose", action="store_true", help="log more")
-    return parser
-
-
-def _fill_prepare(prepare: argparse.ArgumentParser) -> None:
-    prepare.add_argument("--corpus", type=Path, required=True, help="folder of jupyt5-corpus build")
-    prepare.add_argument("--out", type=Path, required=True, help="new folder for the arrays")
-    prepare.add_argument(
-        "--tokenizer", type=Path, help="use this tokenizer.json; default: train one"
-    )
-    prepare.add_argument(
-        "--vocab-size", type=int, default=8192, help="ids of a trained tokenizer (default 8192)"
-    )
-    prepare.add_argument(
-        "--language", default="python", help="keep this language; 'all' keeps all (default python)"
-    )
-    prepare.add_argument(
-        "--markdown-focused", action="store_true", help="keep Markdown-focused notebooks only"
-    )
-    prepare.add_argument(
-        "--max-target-copies",
-        type=int,
-        default=2,
-        help="a cell text is a target at most so often (default 2)",
-    )
-
-
-def _fill_run(train: argparse.ArgumentParser) -> None:
-    train.add_argument("recipe", help="name of a recipe")
-    train.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
-    train.add_argument("--out", type=Path, required=True, help="folder of the run")
-    train.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a recipe setting, e.g. steps=2000 or optimizer.peak_lr=5e-4",
-    )
-    train.add_argument(
-        "--init-from",
-        type=Path,
-        metavar="FOLDER",
-        help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model",
-    )
-    train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
+    commands = {"prepare": _prepare, "run": _run, "evaluate": _evaluate, "report": _report}
+    return run(lambda: commands[args.command](args), extra="train")
 
 
 def _prepare(args: argparse.Namespace) -> int:
     from jupyt5_training.prepare import PrepareConfig, prepare
+    from jupyt5_training.python_sources import prepare_python
 
     config = PrepareConfig(
         vocab_size=args.vocab_size,
@@ -98,7 +31,10 @@ def _prepare(args: argparse.Namespace) -> int:
         markdown_focused_only=args.markdown_focused,
         max_target_copies=args.max_target_copies,
     )
-    info = prepare(args.corpus, args.out, config, tokenizer_path=args.tokenizer)
+    if args.python_sources:
+        info = prepare_python(args.python_sources, args.out, config, tokenizer_path=args.tokenizer)
+    else:
+        info = prepare(args.corpus, args.out, config, tokenizer_path=args.tokenizer)
     _print(info if args.json else {"out": str(args.out), **_flat(info["counts"])}, args.json)
     return 0
 
@@ -109,12 +45,51 @@ def _run(args: argparse.Namespace) -> int:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     from jupyt5_training.recipes import apply_settings, find_recipe
     from jupyt5_training.runs import run_recipe
+    from jupyt5_training.stopping import RequeueRequest, requeue_exit_code
 
     recipe = apply_settings(find_recipe(args.recipe), args.settings)
-    result = run_recipe(recipe, args.data, args.out, resume=args.resume, init_from=args.init_from)
+    try:
+        result = run_recipe(
+            recipe, args.data, args.out, resume=args.resume, init_from=args.init_from
+        )
+    except RequeueRequest:
+        return requeue_exit_code()
     if int(os.environ.get("RANK", "0")) == 0:
         _print(result, args.json)
     return 0
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from jupyt5_training.checkpoint_evaluation import (
+        CheckpointEvalConfig,
+        describe_evaluation,
+        evaluate_checkpoint,
+    )
+    from jupyt5_training.evaluation import EvalConfig
+
+    config = CheckpointEvalConfig(
+        contexts=_split_numbers("--context", args.context),
+        followings=_split_numbers("--following", args.following),
+        evaluation=EvalConfig(num_targets=args.targets, num_decoded=args.decode, seed=args.seed),
+    )
+    found = evaluate_checkpoint(args.checkpoint, args.data, config)
+    print(json.dumps(found) if args.json else "\n".join(describe_evaluation(found)))
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    from jupyt5_training.run_report import write_report
+
+    _print({"report": str(write_report(args.run))}, args.json)
+    return 0
+
+
+def _split_numbers(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",") if part)
+    except ValueError as exc:
+        message = f"{option} {text} is not a list of whole numbers, e.g. {option} 1,3."
+        raise UsageError(message) from exc
 
 
 def _flat(counts: object) -> dict[str, object]:

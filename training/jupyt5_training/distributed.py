@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from transformers import BartForConditionalGeneration
 
-__all__ = ["PARALLEL_MODES", "Ranks", "find_device", "joined_ranks", "spread", "sync_gradients"]
-
-PARALLEL_MODES = ("ddp", "fsdp")
+__all__ = ["Ranks", "find_device", "joined_ranks", "spread", "sync_gradients", "whole_weights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +106,19 @@ def spread(
     if mode == "fsdp":
         for layer in [*model.model.encoder.layers, *model.model.decoder.layers]:
             fully_shard(layer)
-        return fully_shard(module)
-    return DistributedDataParallel(module, gradient_as_bucket_view=True, broadcast_buffers=False)
+        fully_shard(module)
+        _settle(module, device=model.device)
+        return module
+    return DistributedDataParallel(module, gradient_as_bucket_view=True)
+
+
+def _settle(module: torch.nn.Module, *, device: torch.device) -> None:
+    """Call the whole once: a layer called by itself before would become a root of its own."""
+    ids_11 = torch.zeros((1, 1), dtype=torch.long, device=device)
+    with torch.no_grad():
+        module(ids_11, ids_11)
+    assert isinstance(module, FSDPModule)
+    module.reshard()
 
 
 @contextmanager
@@ -119,6 +128,19 @@ def sync_gradients(module: torch.nn.Module, *, is_last: bool) -> Iterator[None]:
         with module.no_sync():
             yield
         return
-    if hasattr(module, "set_requires_gradient_sync"):
-        module.set_requires_gradient_sync(is_last)  # FSDP2
+    if isinstance(module, FSDPModule):
+        module.set_requires_gradient_sync(is_last)
     yield
+
+
+@contextmanager
+def whole_weights(module: torch.nn.Module) -> Iterator[None]:
+    """Let the parts of a sharded module be called one by one inside, all ranks in step."""
+    if not isinstance(module, FSDPModule):
+        yield
+        return
+    module.unshard()
+    try:
+        yield
+    finally:
+        module.reshard()

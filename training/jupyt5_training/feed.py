@@ -11,20 +11,26 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-
-import numpy as np
-import numpy.typing as npt
+from pathlib import Path
 
 from jupyt5.errors import TrainingError
-from jupyt5_training.batches import Batch, BatchPlan, collate, plan_epoch
+from jupyt5_training.batches import (
+    Batch,
+    EpochPlan,
+    PlanConfig,
+    fingerprint,
+    load_batch,
+    open_plan,
+    stored_plan,
+)
 from jupyt5_training.checkpoints import Progress
 from jupyt5_training.distributed import Ranks
 from jupyt5_training.examples import ExampleMaker
-from jupyt5_training.recipes import Recipe
 
 __all__ = ["Feed", "MicroBatch", "StepInput", "prefetched"]
 
 _AHEAD_STEPS = 4
+_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,67 +64,69 @@ class Feed:
     """The stream of a run's micro-batches.
 
     Attributes:
-        recipe: Budget, seed, micro-batches a step.
         maker: Makes the examples.
-        weights: Probability of each target to take part in an epoch, shape (targets,).
-        ranks: Who shares a step's micro-batches.
+        plans: What the plans depend on.
+        folder: Of the stored plans, on storage that all ranks share.
+        micro_batches: Micro-batches of a step.
+        ranks: Who shares them.
         pad: Id that fills up batches.
     """
 
-    recipe: Recipe
     maker: ExampleMaker
-    weights: npt.NDArray[np.float64]
+    plans: PlanConfig
+    folder: Path
+    micro_batches: int
     ranks: Ranks
     pad: int
 
     def steps(self, progress: Progress) -> Generator[StepInput, None, None]:
         """Yield steps from ``progress`` on without end, not reading anything before it."""
         epoch, batch_idx = progress.epoch, progress.batch_idx
-        plan = self.plan(epoch)
+        plan = self.open_plan(epoch)
         while True:
             own: list[MicroBatch] = []
-            for place in range(self.recipe.micro_batches):
+            for place in range(self.micro_batches):
                 if batch_idx >= len(plan):
                     epoch, batch_idx = epoch + 1, 0
-                    plan = self.plan(epoch)
+                    plan = self.open_plan(epoch)
                 if place % self.ranks.world_size == self.ranks.rank:
-                    batch = self.make_batch(plan[batch_idx], epoch=epoch)
+                    batch = self.load(plan, epoch, batch_idx)
                     own.append(MicroBatch(batch=batch, epoch=epoch, batch_idx=batch_idx))
                 batch_idx += 1
             yield StepInput(micro_batches=tuple(own), epoch=epoch, batch_idx=batch_idx)
 
-    def plan(self, epoch: int) -> BatchPlan:
-        """Return an epoch's plan.
+    def open_plan(self, epoch: int) -> EpochPlan:
+        """Return an epoch's plan; rank 0 makes it, the others wait for that.
 
         Raises:
             TrainingError: If no target takes part in it.
         """
-        sources, targets = self.maker.estimate_lengths()
-        plan = plan_epoch(
-            sources,
-            targets,
-            self.weights,
-            batch_tokens=self.recipe.batch_tokens,
-            seed=self.recipe.seed,
-            epoch=epoch,
-        )
+        if self.ranks.is_main:
+            plan = open_plan(self.maker, self.plans, epoch=epoch, folder=self.folder)
+        else:
+            plan = self._wait_for_plan(epoch)
         if not len(plan):
             message = "No target takes part in training. Raise --set markdown_target_rate."
             raise TrainingError(message)
         return plan
 
-    def make_batch(self, positions: npt.NDArray[np.int64], *, epoch: int) -> Batch:
-        """Make and pad the examples of a micro-batch."""
-        seed = self.recipe.seed
-        examples = [
-            self.maker.make(int(position), np.random.default_rng([seed, epoch, int(position)]))
-            for position in positions
-        ]
-        return collate(
-            [example.source_ids for example in examples],
-            [example.target_ids for example in examples],
-            pad=self.pad,
-        )
+    def load(self, plan: EpochPlan, epoch: int, batch_idx: int) -> Batch:
+        """Make a micro-batch."""
+        seed = self.plans.seed
+        return load_batch(self.maker, plan[batch_idx], seed=seed, epoch=epoch, pad=self.pad)
+
+    def fingerprint(self, progress: Progress) -> str:
+        """Return a hash of the positions in the next 100 micro-batches of the epoch."""
+        return fingerprint(self.open_plan(progress.epoch), progress.batch_idx)
+
+    def _wait_for_plan(self, epoch: int) -> EpochPlan:
+        # No barrier: this may run in the feed's thread, beside the messages of the steps. If rank 0
+        # fails, torchrun ends the others.
+        while True:
+            plan = stored_plan(self.maker, self.plans, epoch=epoch, folder=self.folder)
+            if plan is not None:
+                return plan
+            time.sleep(_POLL_S)
 
 
 @contextmanager

@@ -1,256 +1,272 @@
 # pyright: basic
-"""The training loop: steps in order, validation, checkpoints, exact resume."""
+"""The training loop: steps in order, evaluation, checkpoints, exact resume, rollback."""
 
 import logging
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import numpy as np
-import torch
-from tqdm import tqdm
 from transformers import BartForConditionalGeneration
 
+from jupyt5.errors import TrainingError
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5.tokenizer import Tokenizer
-from jupyt5_training.batches import plan_epoch
-from jupyt5_training.checkpoints import Progress, prune, save_training
-from jupyt5_training.distributed import Ranks
+from jupyt5_training.averaging import WeightAverage
+from jupyt5_training.checkpoints import CheckpointWriter, Progress, restore
+from jupyt5_training.distributed import Ranks, whole_weights
+from jupyt5_training.evaluation import EvalConfig, evaluate
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import Feed, StepInput, prefetched
-from jupyt5_training.losses import sum_nll
-from jupyt5_training.metrics import MetricsLog, draw_loss_curve
-from jupyt5_training.precision import autocast
+from jupyt5_training.flops import FlopCount
+from jupyt5_training.guard import SpikeGuard
+from jupyt5_training.metrics import MetricsLog, draw_loss_curve, iter_metrics
+from jupyt5_training.progress_bar import StepBar
 from jupyt5_training.recipes import Recipe
-from jupyt5_training.schedule import learning_rate
+from jupyt5_training.schedule import rate_factor
 from jupyt5_training.steps import Stepper, StepResult
+from jupyt5_training.stopping import StopKind, StopRequest, stop_run
 
-__all__ = ["Job", "train", "validate"]
+__all__ = ["Job", "TrainingLoop", "restore_job"]
 
 logger = logging.getLogger(__name__)
 
-_LOG_EVERY_S = 30.0
-_EVAL_EPOCH = 1 << 30  # the validation draw is an epoch of its own
+_FINGERPRINT_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A run with everything loaded: what ``train`` works on."""
+    """A run with everything loaded: what the loop works on.
+
+    Attributes:
+        recipe: With ``steps`` and the vocabulary size filled in.
+        out: The run's folder.
+        model: The bare model; its parameters are those that ``stepper`` changes.
+        average: Follows the model, if the recipe asks for it.
+        stepper: Makes the steps.
+        feed: Makes their batches.
+        tokenizer: Of the data.
+        validation_maker: Makes held-out examples, with fixed context.
+        meta: For the checkpoints.
+        ranks: This process and the others.
+        flops: What an id costs.
+    """
 
     recipe: Recipe
     out: Path
     model: BartForConditionalGeneration
+    average: WeightAverage | None
     stepper: Stepper
     feed: Feed
     tokenizer: Tokenizer
     validation_maker: ExampleMaker
     meta: CheckpointMeta
     ranks: Ranks
+    flops: FlopCount
 
 
-def train(job: Job, progress: Progress) -> Progress:
-    """Train to ``recipe.steps`` from ``progress``; returns the last progress.
-
-    Ctrl-C and SIGTERM finish the step, write a checkpoint and raise ``KeyboardInterrupt``.
-    """
-    log = MetricsLog(job.out, resume_step=progress.step) if job.ranks.is_main else None
-    result = {} if progress.step else _evaluate(job, progress, log)
-    with (
-        _StopRequest() as stop,
-        _StepBar(job.recipe, progress, is_main=job.ranks.is_main) as bar,
-        prefetched(job.feed, progress) as steps,
-    ):
-        for step in steps:
-            progress, outcome = _do_step(job, step, progress, log, stop)
-            bar.update(progress, outcome.loss)
-            is_last = progress.step >= job.recipe.steps
-            if is_last or progress.step % job.recipe.eval_every == 0:
-                result = _evaluate(job, progress, log)
-            if is_last or outcome.stop or progress.step % job.recipe.save_every == 0:
-                _save(job, progress, result)
-            if outcome.stop and not is_last:
-                logger.info("stopped after step %d; continue with --resume", progress.step)
-                raise KeyboardInterrupt
-            if is_last:
-                break
+def restore_job(job: Job) -> Progress | None:
+    """Load the newest whole checkpoint into a job, on all ranks together."""
+    average = job.average.model if job.average else None
+    progress = restore(job.out, job.model, job.stepper.optimizers, average=average)
+    if progress is not None:
+        job.stepper.scaler.load((progress.loss_scale, progress.growth_tracker))
     return progress
 
 
-def validate(job: Job) -> dict[str, float]:
-    """Validation loss in nats per target token: all targets, and code targets alone.
+class TrainingLoop:
+    """Trains a job from a progress on; all ranks make one and run it together.
 
-    A loss over no targets at all is left out.
+    Args:
+        job: The run.
+        progress: Where it begins.
     """
-    sums = {"validation": [0.0, 0], "validation_code": [0.0, 0]}
-    stepper, pad = job.stepper, job.tokenizer.special.pad
-    feed = replace(job.feed, maker=job.validation_maker)
-    job.model.eval()
-    with torch.no_grad():
-        for positions, is_code in _validation_batches(job):
-            batch = feed.make_batch(positions, epoch=_EVAL_EPOCH)
-            source_BS = torch.from_numpy(batch.source_BS).to(stepper.device)
-            target_BT = torch.from_numpy(batch.target_BT).to(stepper.device)
-            with autocast(stepper.device, stepper.precision):
-                nll = sum_nll(job.model, source_BS, target_BT, pad=pad).item()
-            for name in ("validation", "validation_code") if is_code else ("validation",):
-                sums[name][0] += nll
-                sums[name][1] += batch.num_target
-    job.model.train()
-    return {f"{name}_loss": total / count for name, (total, count) in sums.items() if count}
 
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self._job = job
+        self._progress = progress
+        self._log = MetricsLog(job.out, resume_step=progress.step) if job.ranks.is_main else None
+        self._writer = CheckpointWriter(job.out, keep=job.recipe.keep_checkpoints)
+        self._figures: dict[str, float] = {}
+        self._num_rollbacks = 0
+        self._farthest = progress.step
+        # After the log was cut back to the checkpoint.
+        job.ranks.barrier()
+        losses = [
+            record["loss"]
+            for record in iter_metrics(job.out)
+            if record.get("loss") is not None and not record.get("skipped")
+        ]
+        self._guard = SpikeGuard(job.recipe.guard, losses[-job.recipe.guard.window :])
 
-def _do_step(
-    job: Job, step: StepInput, progress: Progress, log: MetricsLog | None, stop: "_StopRequest"
-) -> tuple[Progress, StepResult]:
-    start_s = time.perf_counter()
-    number = progress.step + 1
-    config = job.recipe.optimizer
-    rate = learning_rate(number, job.recipe.steps, config)
-    result = job.stepper.run(
-        step,
-        factor=rate / config.peak_lr,
-        is_stopping=lambda: stop.requested,
-        accept=lambda loss, norm: True,
-    )
-    step_s = time.perf_counter() - start_s + step.wait_s
-    if log:
-        log.append(_step_record(number, rate, step_s, result))
-    progress = replace(
-        progress,
-        step=number,
-        epoch=step.epoch,
-        batch_idx=step.batch_idx,
-        tokens_seen=progress.tokens_seen + result.num_useful,
-        target_tokens_seen=progress.target_tokens_seen + result.num_target,
-        train_s=progress.train_s + step_s,
-    )
-    return progress, result
+    def run(self) -> Progress:
+        """Train to ``recipe.steps``; returns the last progress.
 
+        Raises:
+            KeyboardInterrupt: After Ctrl-C, once the step is finished and saved.
+            RequeueRequest: After a scheduler's signal, likewise.
+            TrainingError: If the loss keeps diverging, or nothing can be saved.
+        """
+        job, recipe = self._job, self._job.recipe
+        self._note("order", job.feed.fingerprint(self._progress))
+        if not self._progress.step:
+            self._evaluate()
+        bar = StepBar(recipe.name, recipe.steps, self._progress, is_main=job.ranks.is_main)
+        with StopRequest() as stop, bar, prefetched(job.feed, self._progress) as steps:
+            for step in steps:
+                result = self._do_step(step, stop)
+                if self._guard.wants_rollback:
+                    self._roll_back()
+                    continue
+                bar.update(self._progress, result.loss)
+                self._do_chores(result.stop)
+                if self._progress.step >= recipe.steps:
+                    break
+            self._writer.wait()
+        if self._log:
+            draw_loss_curve(job.out, title=f"{recipe.name}: cell infilling")
+            self._log.close()
+        return self._progress
 
-def _step_record(number: int, rate: float, step_s: float, result: StepResult) -> dict[str, Any]:
-    return {
-        "step": number,
-        "loss": result.loss,
-        "lr": rate,
-        "grad_norm": result.grad_norm,
-        "tokens": result.num_useful,
-        "target_tokens": result.num_target,
-        "pad_fraction": 1 - result.num_useful / result.num_padded,
-        "step_s": round(step_s, 4),
-        "data_wait_s": round(result.wait_s, 4),
-        "tokens_per_s": round(result.num_useful / step_s, 1),
-        "rank_step_s": [round(seconds, 4) for seconds in result.rank_step_s],
-        "loss_scale": result.loss_scale,
-    }
-
-
-def _validation_batches(job: Job) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield batches of one kind each, of a draw that depends on the seed alone."""
-    sources, targets = job.validation_maker.estimate_lengths()
-    rng = np.random.default_rng(job.recipe.seed)
-    draw = rng.permutation(len(sources))[: job.recipe.eval_targets]
-    is_code = job.validation_maker.is_code_target()
-    for wanted in (True, False):
-        chosen = draw[is_code[draw] == wanted]
-        if len(chosen):
-            plan = plan_epoch(
-                sources[chosen],
-                targets[chosen],
-                np.ones(len(chosen)),
-                batch_tokens=job.recipe.batch_tokens,
-                seed=job.recipe.seed,
-                epoch=_EVAL_EPOCH,
-            )
-            for batch_idx in range(len(plan)):
-                yield chosen[plan[batch_idx]], wanted
-
-
-def _evaluate(job: Job, progress: Progress, log: MetricsLog | None) -> dict[str, float]:
-    result = validate(job)
-    if result and log:
-        log.append({"step": progress.step, "tokens_seen": progress.tokens_seen, **result})
-        losses = ", ".join(f"{name} {loss:.4f}" for name, loss in result.items())
-        logger.info("step %d: %s, %d tokens seen", progress.step, losses, progress.tokens_seen)
-    return result
-
-
-def _save(job: Job, progress: Progress, result: dict[str, float]) -> None:
-    if not job.ranks.is_main:
-        return
-    metrics = {
-        "tokens_seen": float(progress.tokens_seen),
-        "target_tokens_seen": float(progress.target_tokens_seen),
-        "steps": float(progress.step),
-        "train_s": round(progress.train_s, 1),
-        **result,
-    }
-    meta = replace(job.meta, metrics=metrics)
-    save_training(
-        job.out,
-        job.model,
-        job.stepper.optimizers[0],
-        tokenizer=job.tokenizer,
-        meta=meta,
-        progress=progress,
-    )
-    prune(job.out, job.recipe.keep_checkpoints)
-    draw_loss_curve(job.out, title=f"{job.recipe.name}: cell infilling")
-
-
-class _StepBar:
-    """A progress bar on a terminal; elsewhere a log line every 30 s; nothing on other ranks."""
-
-    def __init__(self, recipe: Recipe, progress: Progress, *, is_main: bool) -> None:
-        self._bar = tqdm(
-            total=recipe.steps,
-            initial=progress.step,
-            desc=recipe.name,
-            unit="step",
-            dynamic_ncols=True,
-            disable=not (is_main and sys.stderr.isatty()),
+    def _do_step(self, step: StepInput, stop: StopRequest) -> StepResult:
+        job, start_s = self._job, time.perf_counter()
+        number = self._progress.step + 1
+        factor = rate_factor(number, job.recipe.steps, job.recipe.optimizer)
+        is_scaled = job.stepper.scaler.scale > 1
+        result = job.stepper.run(
+            step,
+            factor=factor,
+            stop_kind=lambda: stop.kind,
+            accept=lambda loss, norm: self._guard.accept(loss, norm, is_scaled=is_scaled),
         )
-        self._is_logged = is_main and self._bar.disable
-        self._last_s = time.monotonic()
-        self._last = progress
+        if job.average and result.is_updated:
+            job.average.update(number)
+        step_s = time.perf_counter() - start_s + step.wait_s
+        scale, growth_tracker = job.stepper.scaler.state
+        self._progress = Progress(
+            step=number,
+            epoch=step.epoch,
+            batch_idx=step.batch_idx,
+            tokens_seen=self._progress.tokens_seen + result.num_useful,
+            target_tokens_seen=self._progress.target_tokens_seen + result.num_target,
+            train_s=self._progress.train_s + step_s,
+            loss_scale=scale,
+            growth_tracker=growth_tracker,
+        )
+        self._record(result, factor * job.recipe.optimizer.peak_lr, step_s)
+        return result
 
-    def __enter__(self) -> "_StepBar":
-        return self
+    def _do_chores(self, stop: StopKind) -> None:
+        """Evaluate, save and stop where it is due after a step."""
+        recipe, step = self._job.recipe, self._progress.step
+        is_last = step >= recipe.steps
+        if step % _FINGERPRINT_EVERY == 0:
+            self._note("order", self._job.feed.fingerprint(self._progress))
+        if is_last or step % recipe.eval_every == 0:
+            self._evaluate()
+        # Weights that just misbehaved are not kept, unless nothing would be.
+        due = step % recipe.save_every == 0 and self._guard.is_calm
+        if is_last or stop or due:
+            self._save()
+        if stop and not is_last:
+            self._writer.wait()
+            stop_run(stop, step=step)
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._bar.close()
+    def _evaluate(self) -> None:
+        job, recipe = self._job, self._job.recipe
+        config = EvalConfig(
+            num_targets=recipe.eval_targets,
+            num_decoded=recipe.eval_decoded,
+            batch_tokens=recipe.batch_tokens,
+            seed=recipe.seed,
+            precision=recipe.precision,
+        )
+        model, module, ranks = job.model, job.stepper.module, job.ranks
+        if job.average:
+            model, module = job.average.model, job.average.module
+        # Sharded weights are put together by all ranks at once, so all do the same work.
+        ranks = Ranks() if recipe.parallel == "fsdp" else ranks
+        with whole_weights(module):
+            self._figures = evaluate(
+                model, job.validation_maker, config, tokenizer=job.tokenizer, ranks=ranks
+            )
+        progress = self._progress
+        if self._figures and self._log:
+            seen = {"step": progress.step, "tokens_seen": progress.tokens_seen}
+            self._log.append({**seen, **self._figures})
+            figures = ", ".join(f"{name} {value:.4f}" for name, value in self._figures.items())
+            logger.info("step %d: %s", progress.step, figures)
 
-    def update(self, progress: Progress, loss: float) -> None:
-        self._bar.update()
-        self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        elapsed_s = time.monotonic() - self._last_s
-        if self._is_logged and elapsed_s >= _LOG_EVERY_S:
-            rate = (progress.tokens_seen - self._last.tokens_seen) / elapsed_s
-            logger.info("step %d: loss %.3f, %.0f tokens/s", progress.step, loss, rate)
-            self._last_s, self._last = time.monotonic(), progress
+    def _save(self) -> None:
+        job, progress = self._job, self._progress
+        metrics = {
+            "tokens_seen": float(progress.tokens_seen),
+            "target_tokens_seen": float(progress.target_tokens_seen),
+            "steps": float(progress.step),
+            "train_s": round(progress.train_s, 1),
+            **self._figures,
+        }
+        self._writer.save(
+            job.model,
+            job.stepper.optimizers,
+            progress,
+            tokenizer=job.tokenizer,
+            meta=replace(job.meta, metrics=metrics),
+            average=job.average.model if job.average else None,
+        )
 
+    def _roll_back(self) -> None:
+        """Load the newest checkpoint and go on with the batches after the bad ones."""
+        bad = self._progress
+        if bad.step > self._farthest:
+            self._num_rollbacks, self._farthest = 0, bad.step
+        self._num_rollbacks += 1
+        self._writer.wait()
+        good = restore_job(self._job) if self._may_roll_back() else None
+        if good is None:
+            message = (
+                f"Step {bad.step} is bad again: {self._guard.reason}. Going back did not help. "
+                "Lower --set optimizer.peak_lr or raise optimizer.warmup_steps."
+            )
+            raise TrainingError(message)
+        self._progress = replace(good, epoch=bad.epoch, batch_idx=bad.batch_idx)
+        if self._log:
+            self._log.rewind(good.step)
+        self._note("rollback", f"from step {bad.step}: {self._guard.reason}")
+        self._guard.reset()
 
-class _StopRequest:
-    """Turns the first Ctrl-C or SIGTERM into a request; the second one acts as usual."""
+    def _may_roll_back(self) -> bool:
+        return self._num_rollbacks <= self._job.recipe.guard.max_rollbacks
 
-    def __init__(self) -> None:
-        self.requested = False
-        self._previous: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
+    def _record(self, result: StepResult, rate: float, step_s: float) -> None:
+        if not self._log:
+            return
+        job, step = self._job, self._progress.step
+        mfu = job.flops.utilisation(
+            result.num_useful - result.num_target, result.num_target, step_s, job.ranks.world_size
+        )
+        record: dict[str, Any] = {
+            "step": step,
+            "loss": result.loss,
+            "lr": rate,
+            "grad_norm": result.grad_norm,
+            "tokens": result.num_useful,
+            "target_tokens": result.num_target,
+            "pad_fraction": round(1 - result.num_useful / result.num_padded, 5),
+            "step_s": round(step_s, 4),
+            "data_wait_s": round(result.wait_s, 4),
+            "tokens_per_s": round(result.num_useful / step_s, 1),
+            "rank_step_s": [round(seconds, 4) for seconds in result.rank_step_s],
+            "loss_scale": result.loss_scale,
+        }
+        if mfu is not None:
+            record["mfu"] = round(mfu, 4)
+        self._log.append(record if result.is_updated else {**record, "skipped": 1})
+        if not result.is_updated:
+            self._note("skipped", f"the update, because {self._guard.reason}")
 
-    def __enter__(self) -> "_StopRequest":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.requested = True
-        signal.signal(number, signal.default_int_handler)
-        logger.info("finishing this step, then saving; once more to stop at once")
+    def _note(self, event: str, detail: str) -> None:
+        """Log something that happened after the last step."""
+        if self._log:
+            logger.info("step %d: %s %s", self._progress.step, event, detail)
+            self._log.append({"step": self._progress.step, "event": event, "detail": detail})

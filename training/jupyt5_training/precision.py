@@ -3,9 +3,7 @@
 
 import torch
 
-__all__ = ["PRECISIONS", "LossScaler", "autocast"]
-
-PRECISIONS = ("float32", "bfloat16", "float16")
+__all__ = ["LossScaler", "autocast"]
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
@@ -16,32 +14,39 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
 
 class LossScaler:
-    """float16 gradients underflow unless the loss is scaled up; for other formats it does nothing.
+    """Scales the loss up for float16, whose small gradients would be 0; else does nothing.
 
     Args:
         device: Where the model is.
         precision: See ``autocast``.
-        scale: To begin with; 0 for torch's default, 65,536.
     """
 
-    def __init__(self, device: torch.device, precision: str, *, scale: float = 0.0) -> None:
-        self._scaler = torch.amp.GradScaler(
-            device.type, init_scale=scale or 2.0**16, enabled=precision == "float16"
-        )
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the loss is scaled at all."""
-        return self._scaler.is_enabled()
+    def __init__(self, device: torch.device, precision: str) -> None:
+        self._scaler = torch.amp.GradScaler(device.type, enabled=precision == "float16")
 
     @property
     def scale(self) -> float:
         """Factor of the loss; 1 if it is not scaled."""
         return self._scaler.get_scale()
 
-    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
-        """Return the loss to call ``backward`` on."""
-        return self._scaler.scale(loss)
+    @property
+    def state(self) -> tuple[float, int]:
+        """The scale, and the steps since it last changed; (0, 0) if the loss is not scaled."""
+        if not self._scaler.is_enabled():
+            return 0.0, 0
+        state = self._scaler.state_dict()
+        return float(state["scale"]), int(state["_growth_tracker"])
+
+    def load(self, state: tuple[float, int]) -> None:
+        """Go on from a ``state``; (0, 0) leaves torch's own beginning, 65,536."""
+        scale, growth_tracker = state
+        if self._scaler.is_enabled() and scale:
+            fields = {"scale": scale, "_growth_tracker": growth_tracker}
+            self._scaler.load_state_dict({**self._scaler.state_dict(), **fields})
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradients of the scaled loss."""
+        self._scaler.scale(loss).backward()
 
     def unscale(self, optimizers: tuple[torch.optim.Optimizer, ...]) -> None:
         """Divide the gradients by the scale."""

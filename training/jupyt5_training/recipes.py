@@ -9,6 +9,7 @@ from jupyt5.errors import UsageError
 from jupyt5.model.checkpoint import FormatterSettings
 from jupyt5.model.presets import ModelShape, find_preset
 from jupyt5_training.examples import ExampleConfig
+from jupyt5_training.guard import GuardConfig
 
 __all__ = ["RECIPES", "OptimizerConfig", "Recipe", "apply_settings", "find_recipe"]
 
@@ -17,14 +18,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerConfig:
-    """AdamW with linear warm-up, inverse square root decay and a linear cool-down.
+    """The optimizer and its learning rate over the steps, see ``schedule.rate_factor``.
 
     Betas, epsilon and weight decay are PyMT5's (https://arxiv.org/abs/2010.03150).
 
     Attributes:
-        peak_lr: Learning rate at the end of the warm-up.
-        warmup_steps: Steps from 0 to ``peak_lr``.
+        name: ``adamw``, or ``muon`` for the matrices inside the layers and AdamW for the rest.
+        peak_lr: AdamW's learning rate at the end of the warm-up.
+        muon_lr: Muon's; not used by ``adamw``.
+        schedule: ``inverse-sqrt``, ``cosine`` or ``constant``.
+        warmup_steps: Steps from 0 to the peak.
         cooldown_steps: Last steps of the run, in which the rate falls to 0 in a line; 0 for none.
+        decay_every: With ``constant``: such a fall before every multiple of so many steps; 0: only
+            at the end.
+        muon_momentum: Muon's decay of the gradients.
         beta1: Decay of the first moment.
         beta2: Decay of the second moment.
         eps: Added to the root of the second moment.
@@ -32,9 +39,14 @@ class OptimizerConfig:
         max_grad_norm: Gradients are scaled down to this norm.
     """
 
+    name: str = "adamw"
     peak_lr: float = 1e-3
+    muon_lr: float = 1e-2
+    schedule: str = "inverse-sqrt"
     warmup_steps: int = 400
     cooldown_steps: int = 0
+    decay_every: int = 0
+    muon_momentum: float = 0.95
     beta1: float = 0.9
     beta2: float = 0.98
     eps: float = 1e-6
@@ -52,12 +64,22 @@ class Recipe:
         examples: Formatter settings and cutting rates.
         optimizer: AdamW and its schedule.
         steps: Optimizer steps in all.
+        epochs: If above 0, the run has as many steps as so many passes over the targets, whatever
+            ``steps`` says.
         batch_tokens: Source and target ids of a micro-batch, padding included.
         micro_batches: Micro-batches of a step; the ranks of a run share them, so their number
             divides it.
         markdown_target_rate: Share of the Markdown cells that are targets in an epoch.
+        label_smoothing: Probability that the training loss spreads over all ids; the losses in the
+            log are without it.
+        ema_decay: Of a moving average of the weights, evaluated and exported in their place; 0 for
+            none.
+        compile: Whether torch compiles the model; pays on GPUs.
+        guard: When a step is skipped, or the run goes back.
         eval_every: Steps between validations.
         eval_targets: Validation targets, drawn once from the seed.
+        eval_decoded: Held-out code cells that are decoded for exact match and CodeBLEU; 0 for none.
+        dsp_every: Steps between small runs of dsp-eval, where problems are given; 0 for none.
         save_every: Steps between checkpoints.
         keep_checkpoints: Newest checkpoints kept.
         seed: Of weights, order, cuts and dropout.
@@ -73,11 +95,18 @@ class Recipe:
     examples: ExampleConfig
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     steps: int
+    epochs: int = 0
     batch_tokens: int
     micro_batches: int = 1
     markdown_target_rate: float = 1.0
+    label_smoothing: float = 0.0
+    ema_decay: float = 0.0
+    compile: bool = False
+    guard: GuardConfig = field(default_factory=GuardConfig)
     eval_every: int = 500
     eval_targets: int = 512
+    eval_decoded: int = 0
+    dsp_every: int = 0
     save_every: int = 500
     keep_checkpoints: int = 2
     seed: int = 0
@@ -167,6 +196,11 @@ def _replace_path(config: T, path: Sequence[str], value: str, key: str) -> T:
 
 
 def _convert(current: object, value: str, key: str) -> object:
+    if isinstance(current, bool):
+        if value not in {"true", "false"}:
+            message = f"--set {key}={value} does not fit: it is true or false."
+            raise UsageError(message)
+        return value == "true"
     if isinstance(current, int | float | str):
         try:
             return type(current)(value)

@@ -3,34 +3,34 @@
 
 import json
 import logging
+import os
 import subprocess
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from transformers import BartForConditionalGeneration
 
-from jupyt5.errors import TrainingError, UsageError
+from jupyt5.errors import TrainingError
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.model.checkpoint import CheckpointMeta
-from jupyt5_training.arrays import load_arrays, load_data_tokenizer, read_data_info
-from jupyt5_training.checkpoints import (
-    Progress,
-    copy_model,
-    find_checkpoints,
-    load_training,
-)
-from jupyt5_training.distributed import PARALLEL_MODES, Ranks, find_device, joined_ranks, spread
+from jupyt5_training.arrays import DATA_NAME, load_arrays, load_data_tokenizer, read_data_info
+from jupyt5_training.averaging import WeightAverage
+from jupyt5_training.batches import PlanConfig
+from jupyt5_training.checkpoints import Progress, export_model, find_checkpoints
+from jupyt5_training.distributed import Ranks, find_device, joined_ranks, spread
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import Feed
-from jupyt5_training.loop import Job, train
+from jupyt5_training.flops import count_flops, find_peak
+from jupyt5_training.loop import Job, TrainingLoop, restore_job
 from jupyt5_training.losses import InfillingLoss
 from jupyt5_training.metrics import read_metrics
 from jupyt5_training.models import initial_model
 from jupyt5_training.optimizers import build_optimizers
-from jupyt5_training.precision import PRECISIONS, LossScaler
+from jupyt5_training.precision import LossScaler
+from jupyt5_training.recipe_checks import check_recipe
 from jupyt5_training.recipes import Recipe
 from jupyt5_training.steps import Stepper
 
@@ -39,7 +39,21 @@ __all__ = ["load_job", "run_recipe", "summarise"]
 logger = logging.getLogger(__name__)
 
 # What may differ when a run is resumed: nothing that changes the steps already made.
-_FREE_ON_RESUME = ("steps", "eval_every", "save_every", "keep_checkpoints", "num_threads")
+_FREE_ON_RESUME = frozenset(
+    (
+        "steps",
+        "epochs",
+        "eval_every",
+        "eval_decoded",
+        "dsp_every",
+        "save_every",
+        "keep_checkpoints",
+        "num_threads",
+        "parallel",
+        "compile",
+        "guard",
+    )
+)
 _SCHEDULE = "optimizer"
 
 
@@ -67,6 +81,8 @@ def run_recipe(
     if recipe.num_threads:
         torch.set_num_threads(recipe.num_threads)
     with joined_ranks() as ranks:
+        # torchrun repeats the command after a rank was lost.
+        resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         checkpoints = find_checkpoints(out)
         if checkpoints and not resume:
             message = (
@@ -77,22 +93,22 @@ def run_recipe(
         if ranks.is_main:
             _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
         ranks.barrier()
-        progress = _restore(job, checkpoints, resume=resume)
-        if progress.step < recipe.steps:
-            train(job, progress)
+        progress = _restore(job, resume=resume)
+        if progress.step < job.recipe.steps:
+            TrainingLoop(job, progress).run()
         if ranks.is_main:
-            copy_model(find_checkpoints(out)[-1], out / "model")
+            export_model(out, out / "model")
         ranks.barrier()
     return summarise(out)
 
 
-def _restore(job: Job, checkpoints: Sequence[Path], *, resume: bool) -> Progress:
+def _restore(job: Job, *, resume: bool) -> Progress:
     """Load the newest checkpoint, if there is one."""
-    if not checkpoints:
-        if resume:
+    progress = restore_job(job)
+    if progress is None:
+        if resume and job.ranks.is_main:
             logger.warning("%s holds no checkpoint; starting at step 0", job.out)
         return Progress()
-    progress = load_training(checkpoints[-1], job.model, job.stepper.optimizers[0])
     if progress.step > job.recipe.steps:
         message = (
             f"{job.out} is at step {progress.step} already, past steps={job.recipe.steps}. "
@@ -138,39 +154,25 @@ def load_job(
     info = read_data_info(data)
     tokenizer = load_data_tokenizer(data)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=tokenizer.vocab_size))
-    _check_recipe(recipe)
-    if recipe.micro_batches % ranks.world_size:
-        message = (
-            f"{ranks.world_size} ranks cannot share micro_batches = {recipe.micro_batches} evenly. "
-            f"Use --set micro_batches={ranks.world_size} or a multiple of it."
-        )
-        raise UsageError(message)
-    makers = {
-        split: ExampleMaker(load_arrays(data, split), tokenizer, recipe.examples)
-        for split in ("train", "validation")
-    }
-    if not len(makers["validation"].is_code_target()):
-        logger.warning(
-            "%s has no validation notebooks (about 2 repositories in 100 are held out): "
-            "the run goes on without a validation loss",
-            data,
-        )
-    is_code = makers["train"].is_code_target()
+    check_recipe(recipe, world_size=ranks.world_size)
+    feed = _open_feed(recipe, data, out, ranks)
+    if recipe.epochs:
+        num_steps = recipe.epochs * len(feed.open_plan(0)) // recipe.micro_batches
+        recipe = replace(recipe, steps=max(1, num_steps))
+        logger.info("%d epochs are %d steps", recipe.epochs, recipe.steps)
     model, parents = initial_model(recipe, tokenizer, init_from)
+    device = find_device(ranks)
+    stepper = _build_stepper(recipe, model, ranks, device=device, pad=feed.pad)
+    peak = find_peak(torch.cuda.get_device_name(device)) if device.type == "cuda" else 0.0
     return Job(
         recipe=recipe,
         out=out,
         model=model,
-        stepper=_build_stepper(recipe, model, ranks, pad=tokenizer.special.pad),
-        feed=Feed(
-            recipe=recipe,
-            maker=makers["train"],
-            weights=np.where(is_code, 1.0, recipe.markdown_target_rate),
-            ranks=ranks,
-            pad=tokenizer.special.pad,
-        ),
+        average=_build_average(recipe, model, ranks, device=device, pad=feed.pad),
+        stepper=stepper,
+        feed=feed,
         tokenizer=tokenizer,
-        validation_maker=makers["validation"],
+        validation_maker=_open_validation(recipe, data),
         meta=CheckpointMeta(
             name=recipe.name,
             formatter=recipe.examples.formatter,
@@ -179,16 +181,52 @@ def load_job(
             git_commit=_git_commit(),
         ),
         ranks=ranks,
+        flops=count_flops(recipe.model, peak=peak),
     )
 
 
+def _open_feed(recipe: Recipe, data: Path, out: Path, ranks: Ranks) -> Feed:
+    tokenizer = load_data_tokenizer(data)
+    return Feed(
+        maker=ExampleMaker(load_arrays(data, "train"), tokenizer, recipe.examples),
+        plans=PlanConfig(
+            batch_tokens=recipe.batch_tokens,
+            seed=recipe.seed,
+            markdown_target_rate=recipe.markdown_target_rate,
+            data_sha256=sha256_file(data / DATA_NAME),
+        ),
+        folder=out / "plans",
+        micro_batches=recipe.micro_batches,
+        ranks=ranks,
+        pad=tokenizer.special.pad,
+    )
+
+
+def _open_validation(recipe: Recipe, data: Path) -> ExampleMaker:
+    examples = replace(recipe.examples, context_draw="fixed")
+    maker = ExampleMaker(load_arrays(data, "validation"), load_data_tokenizer(data), examples)
+    if not maker.num_targets:
+        logger.warning(
+            "%s has no validation notebooks (about 2 repositories in 100 are held out): "
+            "the run goes on without a validation loss",
+            data,
+        )
+    return maker
+
+
 def _build_stepper(
-    recipe: Recipe, model: BartForConditionalGeneration, ranks: Ranks, *, pad: int
+    recipe: Recipe,
+    model: BartForConditionalGeneration,
+    ranks: Ranks,
+    *,
+    device: torch.device,
+    pad: int,
 ) -> Stepper:
-    device = find_device(ranks)
     model.to(device)  # pyright: ignore[reportArgumentType]
     model.train()
-    module = InfillingLoss(model, pad=pad)
+    module: torch.nn.Module = InfillingLoss(model, pad=pad, label_smoothing=recipe.label_smoothing)
+    if recipe.compile:
+        module = cast("torch.nn.Module", torch.compile(module, dynamic=True))
     return Stepper(
         module=spread(module, model, recipe.parallel, ranks),
         optimizers=build_optimizers(model, recipe.optimizer),
@@ -201,62 +239,25 @@ def _build_stepper(
     )
 
 
-def _check_recipe(recipe: Recipe) -> None:
-    _check_ranges(recipe)
-    choices = {"precision": PRECISIONS, "parallel": PARALLEL_MODES}
-    for name, known in choices.items():
-        if (value := getattr(recipe, name)) not in known:
-            message = f"{name} = {value!r} is unknown. Use one of {', '.join(known)}."
-            raise UsageError(message)
-    formatter = recipe.examples.formatter
-    longest = max(formatter.source_budget_tokens, formatter.max_target_tokens)
-    if longest > recipe.model.max_positions:
-        message = (
-            f"A source or target may have {longest} tokens, but the model has only "
-            f"{recipe.model.max_positions} positions. Raise --set model.max_positions."
-        )
-        raise TrainingError(message)
-    smallest = formatter.source_budget_tokens + formatter.max_target_tokens
-    if recipe.batch_tokens < smallest:
-        message = (
-            f"batch_tokens = {recipe.batch_tokens} cannot hold one example of up to {smallest} "
-            f"tokens. Use --set batch_tokens={smallest} or more."
-        )
-        raise TrainingError(message)
-
-
-def _check_ranges(recipe: Recipe) -> None:
-    """Refuse values that no run can have, by the name that ``--set`` gives them."""
-    formatter, model, optimizer = recipe.examples.formatter, recipe.model, recipe.optimizer
-    checks = {
-        "steps": recipe.steps >= 1,
-        "eval_every": recipe.eval_every >= 1,
-        "eval_targets": recipe.eval_targets >= 1,
-        "save_every": recipe.save_every >= 1,
-        "seed": recipe.seed >= 0,
-        "micro_batches": recipe.micro_batches >= 1,
-        "num_threads": recipe.num_threads >= 0,
-        "markdown_target_rate": 0 <= recipe.markdown_target_rate <= 1,
-        "examples.prefix_rate": 0 <= recipe.examples.prefix_rate <= 1,
-        "examples.suffix_rate": 0 <= recipe.examples.suffix_rate <= 1,
-        "examples.formatter.num_context_cells": formatter.num_context_cells >= 0,
-        "examples.formatter.num_following_cells": formatter.num_following_cells >= 0,
-        "examples.formatter.source_budget_tokens": formatter.source_budget_tokens >= 8,
-        "examples.formatter.max_target_tokens": formatter.max_target_tokens >= 1,
-        "model.d_model": model.d_model >= 1,
-        "model.num_heads": model.num_heads >= 1 and model.d_model % model.num_heads == 0,
-        "model.dropout": 0 <= model.dropout < 1,
-        "optimizer.peak_lr": optimizer.peak_lr > 0,
-        "optimizer.warmup_steps": optimizer.warmup_steps >= 0,
-        "optimizer.cooldown_steps": optimizer.cooldown_steps >= 0,
-    }
-    wrong = [name for name, is_fine in checks.items() if not is_fine]
-    if wrong:
-        message = (
-            f"No run can have this value of {', '.join(wrong)}. Correct the --set option; "
-            "counts are at least 1, rates lie in [0, 1], num_heads divides d_model."
-        )
-        raise UsageError(message)
+def _build_average(
+    recipe: Recipe,
+    model: BartForConditionalGeneration,
+    ranks: Ranks,
+    *,
+    device: torch.device,
+    pad: int,
+) -> WeightAverage | None:
+    """Return an average that begins as the model; sharded as the model is."""
+    if not recipe.ema_decay:
+        return None
+    average = BartForConditionalGeneration(model.config)
+    module: torch.nn.Module = InfillingLoss(average.to(device), pad=pad)  # type: ignore[arg-type]
+    average.requires_grad_(requires_grad=False)
+    if recipe.parallel == "fsdp":
+        module = spread(module, average, recipe.parallel, ranks)
+    result = WeightAverage(model, average, module, decay=recipe.ema_decay)
+    result.update(0)
+    return result
 
 
 def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | None) -> None:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.distributed.tensor import DTensor
 
 from jupyt5_training.distributed import Ranks, sync_gradients
 from jupyt5_training.feed import MicroBatch, StepInput
 from jupyt5_training.optimizers import set_rates
 from jupyt5_training.precision import LossScaler, autocast
 from jupyt5_training.recipes import OptimizerConfig
+from jupyt5_training.stopping import StopKind
 
 __all__ = ["StepResult", "Stepper"]
 
@@ -31,7 +33,8 @@ class StepResult:
         rank_step_s: Shortest and longest time of a rank up to its last forward pass: what it does
             before it waits for the others.
         loss_scale: Of float16, else 1.
-        stop: Whether some rank was asked to stop.
+        is_updated: Whether the weights were changed.
+        stop: What some rank was asked for.
     """
 
     loss: float
@@ -42,7 +45,8 @@ class StepResult:
     wait_s: float
     rank_step_s: tuple[float, float]
     loss_scale: float
-    stop: bool
+    is_updated: bool
+    stop: StopKind
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +78,7 @@ class Stepper:
         step: StepInput,
         *,
         factor: float,
-        is_stopping: Callable[[], bool],
+        stop_kind: Callable[[], StopKind],
         accept: Callable[[float, float], bool],
     ) -> StepResult:
         """Make one step.
@@ -82,7 +86,7 @@ class Stepper:
         Args:
             step: This rank's micro-batches.
             factor: Of every optimizer's peak learning rate.
-            is_stopping: Whether this rank was asked to stop.
+            stop_kind: What this rank was asked for.
             accept: Given loss and gradient norm: whether to change the weights.
         """
         batches = [item.batch for item in step.micro_batches]
@@ -96,23 +100,28 @@ class Stepper:
             ]
         )
         num_target, num_useful, num_padded = (int(total) for total in counts[:, :3].sum(axis=0))
-        rows = self._accumulate(step, num_target, is_stopping)
+        rows = self._accumulate(step, num_target, stop_kind)
         loss = float(rows[:, 0].sum()) / num_target
-        grad_norm = self._update(factor, lambda norm: accept(loss, norm))
+        grad_norm = self._clip()
+        if is_updated := accept(loss, grad_norm):
+            set_rates(self.optimizers, self.config, factor)
+            self.scaler.step(self.optimizers)
+        self.scaler.update()
         return StepResult(
             loss=loss,
             grad_norm=grad_norm,
+            is_updated=is_updated,
             num_useful=num_useful,
             num_target=num_target,
             num_padded=num_padded,
             wait_s=float(counts[:, 3].max()),
             rank_step_s=(float(rows[:, 1].min()), float(rows[:, 1].max())),
             loss_scale=self.scaler.scale,
-            stop=bool(rows[:, 2].any()),
+            stop=StopKind(int(rows[:, 2].max())),
         )
 
     def _accumulate(
-        self, step: StepInput, num_target: int, is_stopping: Callable[[], bool]
+        self, step: StepInput, num_target: int, stop_kind: Callable[[], StopKind]
     ) -> np.ndarray:
         """Leave the gradient of the step's mean loss; returns (nll, seconds, stop) of each rank."""
         start_s = time.perf_counter()
@@ -127,9 +136,9 @@ class Stepper:
                 loss, nll = self._forward(item)
                 total = total + nll
                 if is_last:
-                    own = [float(total), time.perf_counter() - start_s, is_stopping()]
+                    own = [float(total), time.perf_counter() - start_s, stop_kind()]
                     rows = self.ranks.gather(own)
-                self.scaler.scaled(loss * weight).backward()
+                self.scaler.backward(loss * weight)
         assert rows is not None  # every rank has a share of every step
         return rows
 
@@ -141,14 +150,9 @@ class Stepper:
         with autocast(self.device, self.precision):
             return self.module(source_BS, target_BT)
 
-    def _update(self, factor: float, accept: Callable[[float], bool]) -> float:
+    def _clip(self) -> float:
         self.scaler.unscale(self.optimizers)
         norm = torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.config.max_grad_norm)
-        if hasattr(norm, "full_tensor"):
+        if isinstance(norm, DTensor):
             norm = norm.full_tensor()  # FSDP2: each rank holds a part of the sum
-        grad_norm = norm.item()
-        if accept(grad_norm):
-            set_rates(self.optimizers, self.config, factor)
-            self.scaler.step(self.optimizers)
-        self.scaler.update()
-        return grad_norm
+        return norm.item()

@@ -1,0 +1,123 @@
+"""The options of ``jupyt5-train``."""
+
+import argparse
+from pathlib import Path
+
+__all__ = ["build_parser"]
+
+_EXAMPLES = """examples:
+  jupyt5-train prepare --corpus corpus/ --out data/
+  jupyt5-train run debug --data data/ --out runs/debug
+  jupyt5-train run nano --data data/ --out runs/nano --set steps=2000
+  jupyt5-train run nano --data data/ --out runs/nano --set steps=2000 --resume
+  torchrun --standalone --nproc-per-node 8 --no-python jupyt5-train run large --data data/ \\
+    --out runs/large --set micro_batches=8 --init-from bart-large/
+  jupyt5-train evaluate runs/nano/model --data data/ --context 1,3 --following 0,1
+  jupyt5-train report runs/nano
+
+exit codes: 0 done, 1 failed, 2 usage, 75 stopped by SIGTERM or SIGUSR1 (a scheduler's: start again
+with --resume), 130 interrupted
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser; the command's name is ``command``, its options have their own names."""
+    parser = argparse.ArgumentParser(
+        prog="jupyt5-train",
+        description="Train JuPyT5 models on cell infilling.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    fillers = {
+        "prepare": (_fill_prepare, "turn a corpus, or Python sources, into token arrays"),
+        "run": (_fill_run, "train a recipe; under torchrun, on several devices"),
+        "evaluate": (_fill_evaluate, "evaluate a checkpoint on held-out cells"),
+        "report": (_fill_report, "write a run's report, one HTML page"),
+    }
+    for name, (fill, text) in fillers.items():
+        command = commands.add_parser(name, help=text)
+        fill(command)
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        command.add_argument("--verbose", action="store_true", help="log more")
+    return parser
+
+
+def _fill_prepare(prepare: argparse.ArgumentParser) -> None:
+    sources = prepare.add_mutually_exclusive_group(required=True)
+    sources.add_argument("--corpus", type=Path, help="folder of jupyt5-corpus build")
+    sources.add_argument(
+        "--python-sources",
+        type=Path,
+        help="instead: folder of .py files, or of Parquet files with a column of their text",
+    )
+    prepare.add_argument("--out", type=Path, required=True, help="new folder for the arrays")
+    prepare.add_argument(
+        "--tokenizer", type=Path, help="use this tokenizer.json; default: train one"
+    )
+    prepare.add_argument(
+        "--vocab-size", type=int, default=8192, help="ids of a trained tokenizer (default 8192)"
+    )
+    prepare.add_argument(
+        "--language", default="python", help="keep this language; 'all' keeps all (default python)"
+    )
+    prepare.add_argument(
+        "--markdown-focused", action="store_true", help="keep Markdown-focused notebooks only"
+    )
+    prepare.add_argument(
+        "--max-target-copies",
+        type=int,
+        default=2,
+        help="a cell text is a target at most so often (default 2)",
+    )
+
+
+def _fill_run(train: argparse.ArgumentParser) -> None:
+    train.add_argument(
+        "recipe",
+        help="debug (seconds), nano (hours on a CPU), base, large, large-v100, large-c1, "
+        "large-baseline, large-markdown or pymt5 (GPUs)",
+    )
+    train.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
+    train.add_argument("--out", type=Path, required=True, help="folder of the run")
+    train.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a recipe setting, e.g. steps=2000 or optimizer.peak_lr=5e-4",
+    )
+    train.add_argument(
+        "--init-from",
+        type=Path,
+        metavar="FOLDER",
+        help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model",
+    )
+    train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
+
+
+def _fill_evaluate(evaluate: argparse.ArgumentParser) -> None:
+    evaluate.add_argument("checkpoint", type=Path, help="checkpoint folder, e.g. RUN/model")
+    evaluate.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
+    evaluate.add_argument(
+        "--context",
+        default="",
+        metavar="C,C",
+        help="numbers of context cells (default: the checkpoint's)",
+    )
+    evaluate.add_argument(
+        "--following",
+        default="",
+        metavar="N,N",
+        help="numbers of following cells (default: the checkpoint's)",
+    )
+    evaluate.add_argument("--targets", type=int, default=512, help="held-out cells (default 512)")
+    evaluate.add_argument(
+        "--decode", type=int, default=0, help="code cells to decode for exact match (default 0)"
+    )
+    evaluate.add_argument("--seed", type=int, default=0, help="of the draw (default 0)")
+
+
+def _fill_report(report: argparse.ArgumentParser) -> None:
+    report.add_argument("run", type=Path, help="folder of the run")
