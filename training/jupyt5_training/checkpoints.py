@@ -37,14 +37,6 @@ from jupyt5.files import atomic_folder, write_atomic
 from jupyt5.model.checkpoint import META_NAME, TOKENIZER_NAME, CheckpointMeta, write_meta
 from jupyt5.model.seq2seq import save_model
 from jupyt5.tokenizer import Tokenizer
-
-# Until the loop calls the new functions.
-from jupyt5_training.checkpoints_before import (  # noqa: F401
-    copy_model,
-    load_training,
-    prune,
-    save_training,
-)
 from jupyt5_training.shards import ShardWriter, find_damage, remove_unfinished
 
 __all__ = ["CheckpointWriter", "Progress", "export_model", "find_checkpoints", "restore"]
