@@ -17,19 +17,19 @@ from jupyt5.errors import CheckpointError, TrainingError
 from jupyt5.hypotheses.codebleu import explain_missing
 from jupyt5.model.checkpoint import CheckpointMeta, write_meta
 from jupyt5.model.seq2seq import build_model, save_model
-from jupyt5.tokenizer import Tokenizer
+from jupyt5.tokenizer import Tokenizer, train_tokenizer
 from jupyt5_training import greedy
 from jupyt5_training.arrays import load_arrays, load_data_tokenizer
 from jupyt5_training.checkpoint_evaluation import (
     CheckpointEvalConfig,
     describe_evaluation,
     evaluate_checkpoint,
-    resample_losses,
 )
 from jupyt5_training.distributed import Ranks
 from jupyt5_training.evaluation import EVAL_EPOCH, EvalConfig, evaluate, measure_losses
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.greedy import decode_greedily, score_matches
+from jupyt5_training.intervals import resample_losses
 from jupyt5_training.recipes import Recipe
 
 CONFIG = EvalConfig(num_targets=24, batch_tokens=512, seed=3)
@@ -232,6 +232,6 @@ def test_other_folders_are_refused(folder: Path, data: Path, tmp_path: Path) -> 
     other.mkdir()
     for path in folder.iterdir():
         (other / path.name).write_bytes(path.read_bytes())
-    (other / "tokenizer.json").write_text("{}")
+    train_tokenizer(["other text"], 300).save(other / "tokenizer.json")
     with pytest.raises(TrainingError, match="--tokenizer"):
         evaluate_checkpoint(other, data, config)

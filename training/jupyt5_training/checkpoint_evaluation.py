@@ -11,25 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from jupyt5.errors import TrainingError
 from jupyt5.files import sha256_file
 from jupyt5.model.checkpoint import TOKENIZER_NAME, FormatterSettings, read_meta
 from jupyt5.model.seq2seq import load_model
+from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.arrays import DATA_NAME, KINDS, load_arrays, load_data_tokenizer
 from jupyt5_training.evaluation import EvalConfig, TargetLosses, measure_losses, score_decoded
 from jupyt5_training.examples import ExampleConfig, ExampleMaker
+from jupyt5_training.intervals import resample_losses
 
 __all__ = [
     "CheckpointEvalConfig",
     "describe_evaluation",
     "evaluate_checkpoint",
-    "resample_losses",
 ]
-
-_NUM_DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,30 +102,9 @@ def describe_evaluation(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def resample_losses(sums_C2: npt.NDArray[np.float64], *, seed: int = 0) -> npt.NDArray[np.float64]:
-    """Draw notebooks with replacement; returns mean nats per target id, shape (2000,).
-
-    Draws with one seed over the same notebooks are paired: subtract them for the interval of a
-    difference.
-
-    Args:
-        sums_C2: Nats and target ids of each notebook, shape (notebooks, 2).
-        seed: Of the draws.
-    """
-    draw = np.random.default_rng(seed)
-    count = len(sums_C2)
-    totals = np.array(
-        [sums_C2[draw.integers(count, size=count)].sum(axis=0) for _ in range(_NUM_DRAWS)]
-    )
-    # A draw of notebooks without any such target says nothing.
-    return np.divide(
-        totals[:, 0], totals[:, 1], out=np.full(len(totals), np.nan), where=totals[:, 1] > 0
-    )
-
-
 def _check_tokenizer(folder: Path, data: Path) -> None:
-    own, other = folder / TOKENIZER_NAME, data / TOKENIZER_NAME
-    if not own.is_file() or not other.is_file() or sha256_file(own) != sha256_file(other):
+    own = folder / TOKENIZER_NAME
+    if Tokenizer.load(own).tokens != load_data_tokenizer(data).tokens:
         message = (
             f"{data} was not tokenised for {folder}. Prepare it anew with "
             f"--tokenizer {own}, or give the data of its training run."

@@ -1,0 +1,305 @@
+"""The paper's ablation: one model with C = 1 and 3 context cells, with and without the cell below.
+
+``python tests/benchmarks/ablation.py RUN RUN RUN RUN --losses losses.json --out DIR`` writes
+``ablation.md`` (as the paper's Table 4), ``ablation.png`` (as its Figures 4 and 7) and
+``ablation.json``. A RUN is the folder of ``dsp-eval run --provider ... --context C --following F``,
+``losses.json`` the output of ``jupyt5-train evaluate MODEL --data DATA --context 1,3
+--following 0,1 --json``. ``--pair full=RUN markdown=RUN`` adds two models of equal tokens.
+
+Bands are 95 % intervals: of pass@k over clusters of problems, of losses over notebooks.
+Differences are paired, by problem or by notebook.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jupyt5.errors import Jupyt5Error
+from jupyt5_dsp.compare import compare_runs
+from jupyt5_dsp.report.write import read_results
+from jupyt5_training.intervals import resample_losses
+
+SETTINGS = ((1, 0), (1, 1), (3, 0), (3, 1))
+# (name, the setting that lacks it, the setting that has it)
+CONTRASTS = (
+    ("following cell, C = 1", (1, 0), (1, 1)),
+    ("following cell, C = 3", (3, 0), (3, 1)),
+    ("C = 3 for 1, without following cell", (1, 0), (3, 0)),
+    ("C = 3 for 1, with following cell", (1, 1), (3, 1)),
+)
+COLOURS = {(1, 0): "#9aa5b1", (1, 1): "#c2571a", (3, 0): "#1f6feb", (3, 1): "#2c974b"}
+PAIR_COLOURS = ("#1f6feb", "#c2571a")
+
+Setting = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run, and the losses that belong to it if they are known."""
+
+    label: str
+    run_path: Path
+    results: Mapping[str, Any]
+    losses: Mapping[str, Any] | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = make_parser().parse_args(argv)
+    try:
+        entries = read_settings(args.runs, args.losses)
+        pair = read_pair(args.pair, args.pair_losses)
+        found = {
+            "settings": [describe(entry) for entry in entries.values()],
+            "contrasts": [
+                {"name": name, **contrast(entries[without], entries[having])}
+                for name, without, having in CONTRASTS
+            ],
+            "pair": [describe(entry) for entry in pair],
+            "pair_contrast": contrast(*pair) if pair else None,
+        }
+    except (Jupyt5Error, OSError, KeyError, ValueError) as exc:
+        print(f"error: {exc}", file=sys.stderr)
+        return 1
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "ablation.json").write_text(json.dumps(found, indent=2) + "\n")
+    table = "\n".join(render_table(found)) + "\n"
+    (args.out / "ablation.md").write_text(table)
+    draw(entries, pair, args.out / "ablation.png")
+    print(table, end="")
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", type=Path, nargs=4, metavar="RUN", help="in any order")
+    parser.add_argument("--losses", type=Path, metavar="FILE", help="of jupyt5-train evaluate")
+    parser.add_argument("--pair", nargs=2, default=[], metavar="NAME=RUN", help="two models")
+    parser.add_argument(
+        "--pair-losses", type=Path, nargs=2, default=[], metavar="FILE", help="in the same order"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    return parser
+
+
+def read_settings(paths: Sequence[Path], losses_path: Path | None) -> dict[Setting, Entry]:
+    """Read the four runs of one model; refuses other settings and a second model."""
+    losses = read_losses(losses_path)
+    entries: dict[Setting, Entry] = {}
+    models: set[str] = set()
+    for path in paths:
+        results = read_results(path)
+        setting = setting_of(results, path)
+        models.add(str(results["settings"].get("model_sha256")))
+        label = f"C = {setting[0]}, {'one' if setting[1] else 'no'} following cell"
+        entries[setting] = Entry(label, path, results, losses.get(setting))
+    if set(entries) != set(SETTINGS):
+        message = f"The runs have the settings {sorted(entries)}; wanted are {list(SETTINGS)}."
+        raise ValueError(message)
+    if len(models) > 1:
+        message = "The runs are of different models. Give four runs of one."
+        raise ValueError(message)
+    return {setting: entries[setting] for setting in SETTINGS}
+
+
+def setting_of(results: Mapping[str, Any], path: Path) -> Setting:
+    """(C, following cells) of a run."""
+    try:
+        settings = results["settings"]
+        return settings["num_context_cells"], settings["num_following_cells"]
+    except KeyError as exc:
+        message = f"{path} has no {exc} in its settings. Make it with dsp-eval run --provider."
+        raise ValueError(message) from exc
+
+
+def read_losses(path: Path | None) -> dict[Setting, Mapping[str, Any]]:
+    if path is None:
+        return {}
+    rows = json.loads(path.read_text("utf-8"))["settings"]
+    return {(row["num_context_cells"], row["num_following_cells"]): row for row in rows}
+
+
+def read_pair(specs: Sequence[str], loss_paths: Sequence[Path]) -> list[Entry]:
+    entries: list[Entry] = []
+    for idx, spec in enumerate(specs):
+        label, separator, path = spec.partition("=")
+        if not separator:
+            message = f"--pair {spec!r} is not NAME=RUN, e.g. full=runs/full."
+            raise ValueError(message)
+        results = read_results(Path(path))
+        losses = read_losses(loss_paths[idx]) if loss_paths else {}
+        setting = setting_of(results, Path(path))
+        entries.append(Entry(label, Path(path), results, losses.get(setting)))
+    return entries
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """What the table says of a run."""
+    results, losses = entry.results, entry.losses or {}
+    return {
+        "label": entry.label,
+        "setting": setting_of(results, entry.run_path),
+        "provider": results["provider"],
+        "num_valid": results["num_valid"],
+        "num_problems": results["num_problems"],
+        "num_samples": results["num_samples"],
+        "pass_at_k": {scope: results["pass_at_k"][scope] for scope in ("valid", "distinct")},
+        "ci95": {scope: results["ci95"][scope] for scope in ("valid", "distinct")},
+        "curve": results["curve"],
+        "losses": {
+            name: {"value": losses[name], "ci95": losses["ci95"].get(name)}
+            for name in losses
+            if name.endswith("_loss")
+        },
+    }
+
+
+def contrast(without: Entry, having: Entry) -> dict[str, Any]:
+    """What is gained: differences of pass@k and of losses, paired, with their intervals."""
+    compared = compare_runs(without.run_path, having.run_path)
+    gained: dict[str, Any] = {"pass_at_k": compared["pass_at_k"], "losses": {}}
+    if without.losses and having.losses:
+        for name, rows in without.losses["notebooks"].items():
+            first, second = np.array(rows), np.array(having.losses["notebooks"][name])
+            if not np.array_equal(first[:, 1], second[:, 1]):
+                message = "The losses are not over the same targets. Evaluate with one --seed."
+                raise ValueError(message)
+            draws = resample_losses(second) - resample_losses(first)
+            totals = second.sum(axis=0)[0] - first.sum(axis=0)[0]
+            gained["losses"][name] = {
+                "difference": totals / first.sum(axis=0)[1],
+                "ci95": np.nanquantile(draws, [0.025, 0.975]).tolist(),
+            }
+    return gained
+
+
+def render_table(found: Mapping[str, Any]) -> list[str]:
+    ks = sorted({int(k) for row in found["settings"] for k in row["pass_at_k"]["valid"]})
+    heads = ["model", *(f"pass@{k} (%)" for k in ks), *(f"distinct @{k} (%)" for k in ks)]
+    heads += ["loss", "code loss"]
+    lines = [f"| {' | '.join(heads)} |", f"|---{'|---:' * (len(heads) - 1)}|"]
+    lines += [render_row(row, ks) for row in [*found["settings"], *found["pair"]]]
+    first = found["settings"][0]
+    lines += [
+        "",
+        f"{first['num_valid']} of {first['num_problems']} problems are valid, "
+        f"{first['num_samples']} hypotheses in each run. Loss in nats per target id on held-out "
+        "cells, the same in each setting. 95 % intervals over clusters of problems, and over "
+        "notebooks.",
+        "",
+        f"| gained by | {' | '.join(f'pass@{k} (points)' for k in ks)} | loss | code loss |",
+        f"|---{'|---:' * (len(ks) + 2)}|",
+    ]
+    contrasts = list(found["contrasts"])
+    if found["pair"]:
+        name = f"{found['pair'][1]['label']} for {found['pair'][0]['label']}"
+        contrasts.append({"name": name, **found["pair_contrast"]})
+    return [*lines, *(render_contrast(row, ks) for row in contrasts)]
+
+
+def render_row(row: Mapping[str, Any], ks: Sequence[int]) -> str:
+    cells = [row["label"]]
+    for scope in ("valid", "distinct"):
+        for k in ks:
+            value = row["pass_at_k"][scope].get(str(k))
+            cells.append(with_band(value, row["ci95"][scope].get(str(k)), factor=100, digits=1))
+    for name in ("validation_loss", "validation_code_loss"):
+        loss = row["losses"].get(name, {})
+        cells.append(with_band(loss.get("value"), loss.get("ci95"), digits=3))
+    return f"| {' | '.join(cells)} |"
+
+
+def render_contrast(row: Mapping[str, Any], ks: Sequence[int]) -> str:
+    cells = [row["name"]]
+    for k in ks:
+        one = row["pass_at_k"]["valid"].get(str(k), {})
+        cells.append(with_band(one.get("difference"), one.get("ci95"), 100, 1, sign="+"))
+    for name in ("all", "code"):
+        one = row["losses"].get(name, {})
+        cells.append(with_band(one.get("difference"), one.get("ci95"), 1, 3, sign="+"))
+    return f"| {' | '.join(cells)} |"
+
+
+def with_band(
+    value: float | None,
+    band: Sequence[float] | None,
+    factor: float = 1,
+    digits: int = 3,
+    *,
+    sign: str = "",
+) -> str:
+    if value is None:
+        return "–"
+    text = f"{value * factor:{sign}.{digits}f}"
+    if not band:
+        return text
+    low, high = (f"{end * factor:{sign}.{digits}f}" for end in band)
+    return f"{text} [{low}, {high}]"
+
+
+def draw(entries: Mapping[Setting, Entry], pair: Sequence[Entry], path: Path) -> None:
+    """Draw pass@k by setting, the pair if there is one, and the losses if they are known."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with_losses = any(entry.losses for entry in entries.values())
+    num_panels = 2 + bool(pair) + with_losses
+    figure, panels = plt.subplots(
+        1, num_panels, figsize=(4.3 * num_panels, 4), layout="constrained"
+    )
+    rest = list(panels)
+    draw_curves(
+        rest.pop(0), {s: entries[s] for s in ((3, 0), (3, 1))}, "The following cell (C = 3)"
+    )
+    draw_curves(rest.pop(0), {s: entries[s] for s in ((1, 1), (3, 1))}, "Context cells")
+    if pair:
+        colours = dict(zip(PAIR_COLOURS, pair, strict=True))
+        draw_curves(rest.pop(0), colours, "Training data, equal tokens")
+    if with_losses:
+        draw_losses(rest.pop(0), entries)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def draw_curves(axes: Any, entries: Mapping[Any, Entry], title: str) -> None:
+    for key, entry in entries.items():
+        colour = COLOURS.get(key, key)
+        k, mean, low, high = (100 * np.array(entry.results["curve"], float)).T
+        axes.plot(k / 100, mean, "o-", markersize=3, color=colour, label=entry.label)
+        axes.fill_between(k / 100, low, high, alpha=0.15, color=colour, linewidth=0)
+    axes.set_xscale("log")
+    axes.set(xlabel="k, number of hypotheses", ylabel="pass@k over valid problems (%)", title=title)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+
+
+def draw_losses(axes: Any, entries: Mapping[Setting, Entry]) -> None:
+    shown = {setting: entry for setting, entry in entries.items() if entry.losses}
+    for place, (setting, entry) in enumerate(shown.items()):
+        assert entry.losses
+        for shift, name, shape in ((-0.1, "all", "o"), (0.1, "code", "s")):
+            key = "validation_loss" if name == "all" else f"validation_{name}_loss"
+            if key not in entry.losses:
+                continue
+            value, band = entry.losses[key], entry.losses["ci95"].get(key)
+            error = [[value - band[0]], [band[1] - value]] if band else None
+            axes.errorbar(place + shift, value, yerr=error, fmt=shape, color=COLOURS[setting])
+    axes.set_xticks(
+        range(len(shown)), [f"C = {c}\n{'+1' if f else 'none'} below" for c, f in shown]
+    )
+    axes.set(ylabel="held-out loss (nats per target id)", title="Loss: all cells ○, code cells □")
+    axes.grid(alpha=0.3, axis="y")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
