@@ -50,7 +50,12 @@ def _run(args: argparse.Namespace) -> int:
     recipe = apply_settings(find_recipe(args.recipe), args.settings)
     try:
         result = run_recipe(
-            recipe, args.data, args.out, resume=args.resume, init_from=args.init_from
+            recipe,
+            args.data,
+            args.out,
+            resume=args.resume,
+            init_from=args.init_from,
+            dsp_problems=args.dsp_problems,
         )
     except RequeueRequest:
         return requeue_exit_code()

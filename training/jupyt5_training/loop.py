@@ -13,16 +13,18 @@ from jupyt5.errors import TrainingError
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.averaging import WeightAverage
-from jupyt5_training.checkpoints import CheckpointWriter, Progress, restore
+from jupyt5_training.checkpoints import CheckpointWriter, Progress, export_model, restore
 from jupyt5_training.distributed import Ranks, whole_weights
 from jupyt5_training.evaluation import EvalConfig, evaluate
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import Feed, StepInput, prefetched
 from jupyt5_training.flops import FlopCount
 from jupyt5_training.guard import SpikeGuard
+from jupyt5_training.handover import DspHandover
 from jupyt5_training.metrics import MetricsLog, draw_loss_curve, iter_metrics
 from jupyt5_training.progress_bar import StepBar
 from jupyt5_training.recipes import Recipe
+from jupyt5_training.run_report import write_report
 from jupyt5_training.schedule import rate_factor
 from jupyt5_training.steps import Stepper, StepResult
 from jupyt5_training.stopping import StopKind, StopRequest, stop_run
@@ -50,6 +52,7 @@ class Job:
         meta: For the checkpoints.
         ranks: This process and the others.
         flops: What an id costs.
+        handover: Runs dsp-eval beside the training; on rank 0, if asked for.
     """
 
     recipe: Recipe
@@ -63,6 +66,7 @@ class Job:
     meta: CheckpointMeta
     ranks: Ranks
     flops: FlopCount
+    handover: DspHandover | None
 
 
 def restore_job(job: Job) -> Progress | None:
@@ -111,6 +115,21 @@ class TrainingLoop:
         self._note("order", job.feed.fingerprint(self._progress))
         if not self._progress.step:
             self._evaluate()
+        try:
+            self._run_steps()
+            if job.handover:
+                self._log_dsp(job.handover.finish())
+        finally:
+            if job.handover:
+                job.handover.close()
+            if self._log:
+                self._log.close()
+                draw_loss_curve(job.out, title=f"{recipe.name}: cell infilling")
+                write_report(job.out)
+        return self._progress
+
+    def _run_steps(self) -> None:
+        job, recipe = self._job, self._job.recipe
         bar = StepBar(recipe.name, recipe.steps, self._progress, is_main=job.ranks.is_main)
         with StopRequest() as stop, bar, prefetched(job.feed, self._progress) as steps:
             for step in steps:
@@ -123,10 +142,6 @@ class TrainingLoop:
                 if self._progress.step >= recipe.steps:
                     break
             self._writer.wait()
-        if self._log:
-            draw_loss_curve(job.out, title=f"{recipe.name}: cell infilling")
-            self._log.close()
-        return self._progress
 
     def _do_step(self, step: StepInput, stop: StopRequest) -> StepResult:
         job, start_s = self._job, time.perf_counter()
@@ -158,16 +173,21 @@ class TrainingLoop:
 
     def _do_chores(self, stop: StopKind) -> None:
         """Evaluate, save and stop where it is due after a step."""
-        recipe, step = self._job.recipe, self._progress.step
+        job, recipe, step = self._job, self._job.recipe, self._progress.step
         is_last = step >= recipe.steps
         if step % _FINGERPRINT_EVERY == 0:
-            self._note("order", self._job.feed.fingerprint(self._progress))
+            self._note("order", job.feed.fingerprint(self._progress))
         if is_last or step % recipe.eval_every == 0:
             self._evaluate()
         # Weights that just misbehaved are not kept, unless nothing would be.
         due = step % recipe.save_every == 0 and self._guard.is_calm
-        if is_last or stop or due:
+        is_dsp_due = bool(recipe.dsp_every) and step % recipe.dsp_every == 0
+        if is_last or stop or due or is_dsp_due:
             self._save()
+        if is_dsp_due:
+            self._hand_over()
+        elif job.handover:
+            self._log_dsp(job.handover.poll())
         if stop and not is_last:
             self._writer.wait()
             stop_run(stop, step=step)
@@ -214,6 +234,20 @@ class TrainingLoop:
             meta=replace(job.meta, metrics=metrics),
             average=job.average.model if job.average else None,
         )
+
+    def _hand_over(self) -> None:
+        """Have dsp-eval look at the checkpoint just saved."""
+        self._writer.wait()
+        if handover := self._job.handover:
+            handover.start(self._progress.step, self._export)
+
+    def _export(self, folder: Path) -> None:
+        export_model(self._job.out, folder)
+
+    def _log_dsp(self, records: list[dict[str, float]]) -> None:
+        for record in records:
+            if self._log:
+                self._log.append(record)
 
     def _roll_back(self) -> None:
         """Load the newest checkpoint and go on with the batches after the bad ones."""

@@ -76,7 +76,7 @@ def _fill_run(train: argparse.ArgumentParser) -> None:
     train.add_argument(
         "recipe",
         help="debug (seconds), nano (hours on a CPU), base, large, large-v100, large-c1, "
-        "large-baseline, large-markdown or pymt5 (GPUs)",
+        "large-baseline, large-baseline-c1 or pymt5 (GPUs)",
     )
     train.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
     train.add_argument("--out", type=Path, required=True, help="folder of the run")
@@ -93,6 +93,12 @@ def _fill_run(train: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FOLDER",
         help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model",
+    )
+    train.add_argument(
+        "--dsp-problems",
+        type=Path,
+        metavar="DIR",
+        help="run dsp-eval on the first of these problems every dsp_every steps (see --set)",
     )
     train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from jupyt5.errors import UsageError
@@ -79,7 +79,9 @@ class Recipe:
         eval_every: Steps between validations.
         eval_targets: Validation targets, drawn once from the seed.
         eval_decoded: Held-out code cells that are decoded for exact match and CodeBLEU; 0 for none.
-        dsp_every: Steps between small runs of dsp-eval, where problems are given; 0 for none.
+        dsp_every: Steps between small runs of dsp-eval; 0 for none.
+        dsp_limit: Problems of such a run; 0 for all.
+        dsp_samples: Hypotheses a problem.
         save_every: Steps between checkpoints.
         keep_checkpoints: Newest checkpoints kept.
         seed: Of weights, order, cuts and dropout.
@@ -107,6 +109,8 @@ class Recipe:
     eval_targets: int = 512
     eval_decoded: int = 0
     dsp_every: int = 0
+    dsp_limit: int = 20
+    dsp_samples: int = 10
     save_every: int = 500
     keep_checkpoints: int = 2
     seed: int = 0
@@ -149,7 +153,107 @@ def nano() -> Recipe:
     )
 
 
-RECIPES: dict[str, Callable[[], Recipe]] = {"debug": debug, "nano": nano}
+def base() -> Recipe:
+    """Return a run of BART-base's size: one GPU, days."""
+    return replace(large(), name="base", model=find_preset("base"))
+
+
+def large() -> Recipe:
+    """Return the paper's best model: C = 3 and one following cell, 5 epochs, from BART-large.
+
+    PyMT5's optimizer (https://arxiv.org/abs/2010.03150, as far as published: Adam, rate 9.1875e-5
+    after 5,000 steps, inverse square root, weight decay 0.01). The paper names 80 GPUs and 5
+    epochs, not its batch; ours is 16 micro-batches of 32,768 ids, about 1,000 cells. Raise
+    ``micro_batches`` to a multiple of the ranks: with 80 of them to 80, 5,000 cells.
+    """
+    return Recipe(
+        name="large",
+        model=find_preset("large"),
+        examples=ExampleConfig(
+            formatter=FormatterSettings(
+                num_context_cells=3,
+                num_following_cells=1,
+                source_budget_tokens=1024,
+                max_target_tokens=512,
+            )
+        ),
+        optimizer=OptimizerConfig(peak_lr=9.1875e-5, warmup_steps=5000),
+        steps=0,
+        epochs=5,
+        batch_tokens=32_768,
+        micro_batches=16,
+        label_smoothing=0.1,
+        eval_every=2000,
+        eval_targets=4096,
+        eval_decoded=256,
+        save_every=1000,
+        keep_checkpoints=3,
+        precision="bfloat16",
+        compile=True,
+    )
+
+
+def large_v100() -> Recipe:
+    """Return ``large`` for 10 machines of 8 V100: float16 with loss scaling, 16 GB are enough."""
+    return replace(
+        large(),
+        name="large-v100",
+        batch_tokens=8192,
+        micro_batches=160,
+        precision="float16",
+        compile=False,
+    )
+
+
+def large_c1() -> Recipe:
+    """Return ``large`` with one context cell."""
+    return _with_cells(large(), "large-c1", num_context_cells=1, num_following_cells=1)
+
+
+def large_baseline() -> Recipe:
+    """Return ``large`` without the following cell: the paper's baseline."""
+    return _with_cells(large(), "large-baseline", num_context_cells=3, num_following_cells=0)
+
+
+def large_baseline_c1() -> Recipe:
+    """Return ``large`` with one context cell and without the following cell."""
+    return _with_cells(large(), "large-baseline-c1", num_context_cells=1, num_following_cells=0)
+
+
+def pymt5() -> Recipe:
+    """Return the stage before ``large``: functions of Python sources, piece by piece.
+
+    Data: ``jupyt5-train prepare --python-sources``. Signature, docstring and body of a function are
+    each a cell of their own kind, and each is filled in from the others (PyMT5).
+    """
+    return replace(
+        large(),
+        name="pymt5",
+        examples=ExampleConfig(
+            formatter=FormatterSettings(
+                num_context_cells=2,
+                num_following_cells=2,
+                source_budget_tokens=1024,
+                max_target_tokens=1024,
+            ),
+            context_draw="random",
+            following_rate=0.75,
+        ),
+        eval_decoded=0,
+    )
+
+
+RECIPES: dict[str, Callable[[], Recipe]] = {
+    "debug": debug,
+    "nano": nano,
+    "base": base,
+    "large": large,
+    "large-v100": large_v100,
+    "large-c1": large_c1,
+    "large-baseline": large_baseline,
+    "large-baseline-c1": large_baseline_c1,
+    "pymt5": pymt5,
+}
 
 
 def find_recipe(name: str) -> Recipe:
@@ -179,6 +283,11 @@ def apply_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     return recipe
 
 
+def _with_cells(recipe: Recipe, name: str, **cells: int) -> Recipe:
+    formatter = replace(recipe.examples.formatter, **cells)
+    return replace(recipe, name=name, examples=replace(recipe.examples, formatter=formatter))
+
+
 def _replace_path(config: T, path: Sequence[str], value: str, key: str) -> T:
     fields = {item.name: item for item in dataclasses.fields(config)}  # type: ignore[arg-type]
     if path[0] not in fields:
@@ -192,7 +301,7 @@ def _replace_path(config: T, path: Sequence[str], value: str, key: str) -> T:
         changed: object = _replace_path(current, path[1:], value, key)
     else:
         changed = _convert(current, value, key)
-    return dataclasses.replace(config, **{path[0]: changed})  # type: ignore[type-var]
+    return replace(config, **{path[0]: changed})  # type: ignore[type-var]
 
 
 def _convert(current: object, value: str, key: str) -> object:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from transformers import BartForConditionalGeneration
 
-from jupyt5.errors import TrainingError
+from jupyt5.errors import TrainingError, UsageError
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5_training.arrays import DATA_NAME, load_arrays, load_data_tokenizer, read_data_info
@@ -24,6 +24,7 @@ from jupyt5_training.distributed import Ranks, find_device, joined_ranks, spread
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import Feed
 from jupyt5_training.flops import count_flops, find_peak
+from jupyt5_training.handover import DspHandover, HandoverConfig
 from jupyt5_training.loop import Job, TrainingLoop, restore_job
 from jupyt5_training.losses import InfillingLoss
 from jupyt5_training.metrics import read_metrics
@@ -46,6 +47,8 @@ _FREE_ON_RESUME = frozenset(
         "eval_every",
         "eval_decoded",
         "dsp_every",
+        "dsp_limit",
+        "dsp_samples",
         "save_every",
         "keep_checkpoints",
         "num_threads",
@@ -58,7 +61,13 @@ _SCHEDULE = "optimizer"
 
 
 def run_recipe(
-    recipe: Recipe, data: Path, out: Path, *, resume: bool, init_from: Path | None = None
+    recipe: Recipe,
+    data: Path,
+    out: Path,
+    *,
+    resume: bool,
+    init_from: Path | None = None,
+    dsp_problems: Path | None = None,
 ) -> dict[str, object]:
     """Train a recipe on prepared data; the result is ``OUT/model``, a checkpoint folder.
 
@@ -70,6 +79,7 @@ def run_recipe(
         out: The run's folder: checkpoints, metrics, loss curve.
         resume: Go on from the newest checkpoint in ``out``, if there is one.
         init_from: A new run starts from the weights of this checkpoint folder.
+        dsp_problems: Problems for a small ``dsp-eval`` every ``recipe.dsp_every`` steps.
 
     Returns:
         The summary, see ``summarise``.
@@ -77,6 +87,7 @@ def run_recipe(
     Raises:
         TrainingError: If the data are unusable, or ``out`` holds another run.
         KeyboardInterrupt: After Ctrl-C, once a checkpoint is written.
+        RequeueRequest: After a scheduler's signal, likewise.
     """
     if recipe.num_threads:
         torch.set_num_threads(recipe.num_threads)
@@ -93,6 +104,7 @@ def run_recipe(
         if ranks.is_main:
             _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
         ranks.barrier()
+        job = replace(job, handover=_open_handover(job, dsp_problems))
         progress = _restore(job, resume=resume)
         if progress.step < job.recipe.steps:
             TrainingLoop(job, progress).run()
@@ -129,6 +141,7 @@ def summarise(out: Path) -> dict[str, object]:
     return {
         "model": str(out / "model"),
         "curve": str(out / "loss.png"),
+        "report": str(out / "report.html"),
         "steps": len(steps),
         "tokens_seen": tokens,
         "target_tokens_seen": sum(record["target_tokens"] for record in steps),
@@ -182,6 +195,7 @@ def load_job(
         ),
         ranks=ranks,
         flops=count_flops(recipe.model, peak=peak),
+        handover=None,
     )
 
 
@@ -212,6 +226,19 @@ def _open_validation(recipe: Recipe, data: Path) -> ExampleMaker:
             data,
         )
     return maker
+
+
+def _open_handover(job: Job, problems: Path | None) -> DspHandover | None:
+    recipe = job.recipe
+    if bool(problems) != bool(recipe.dsp_every):
+        message = "--dsp-problems and --set dsp_every=STEPS go together. Give both or neither."
+        raise UsageError(message)
+    if problems is None or not job.ranks.is_main:
+        return None
+    config = HandoverConfig(
+        problems=problems, limit=recipe.dsp_limit, num_samples=recipe.dsp_samples
+    )
+    return DspHandover(job.out, config)
 
 
 def _build_stepper(
