@@ -64,14 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "pair_contrast": contrast(*pair) if pair else None,
         }
     except (Jupyt5Error, OSError, KeyError, ValueError) as exc:
-        print(f"error: {exc}", file=sys.stderr)
+        sys.stderr.write(f"error: {exc}\n")
         return 1
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "ablation.json").write_text(json.dumps(found, indent=2) + "\n")
     table = "\n".join(render_table(found)) + "\n"
     (args.out / "ablation.md").write_text(table)
     draw(entries, pair, args.out / "ablation.png")
-    print(table, end="")
+    sys.stdout.write(table)
     return 0
 
 
@@ -236,7 +236,7 @@ def with_band(
     sign: str = "",
 ) -> str:
     if value is None:
-        return "–"
+        return "n/a"
     text = f"{value * factor:{sign}.{digits}f}"
     if not band:
         return text
@@ -253,14 +253,13 @@ def draw(entries: Mapping[Setting, Entry], pair: Sequence[Entry], path: Path) ->
 
     with_losses = any(entry.losses for entry in entries.values())
     num_panels = 2 + bool(pair) + with_losses
+    rows, columns = (2, 2) if num_panels == 4 else (1, num_panels)
     figure, panels = plt.subplots(
-        1, num_panels, figsize=(4.3 * num_panels, 4), layout="constrained"
+        rows, columns, figsize=(4.8 * columns, 3.8 * rows), layout="constrained"
     )
-    rest = list(panels)
-    draw_curves(
-        rest.pop(0), {s: entries[s] for s in ((3, 0), (3, 1))}, "The following cell (C = 3)"
-    )
-    draw_curves(rest.pop(0), {s: entries[s] for s in ((1, 1), (3, 1))}, "Context cells")
+    rest = list(panels.flat)
+    for title, shown in (("Following cell", ((3, 0), (3, 1))), ("Context cells", ((1, 1), (3, 1)))):
+        draw_curves(rest.pop(0), {setting: entries[setting] for setting in shown}, title)
     if pair:
         colours = dict(zip(PAIR_COLOURS, pair, strict=True))
         draw_curves(rest.pop(0), colours, "Training data, equal tokens")
@@ -273,10 +272,11 @@ def draw(entries: Mapping[Setting, Entry], pair: Sequence[Entry], path: Path) ->
 def draw_curves(axes: Any, entries: Mapping[Any, Entry], title: str) -> None:
     for key, entry in entries.items():
         colour = COLOURS.get(key, key)
-        k, mean, low, high = (100 * np.array(entry.results["curve"], float)).T
-        axes.plot(k / 100, mean, "o-", markersize=3, color=colour, label=entry.label)
-        axes.fill_between(k / 100, low, high, alpha=0.15, color=colour, linewidth=0)
+        k, mean, low, high = np.array(entry.results["curve"], float).T
+        axes.plot(k, 100 * mean, "o-", markersize=3, color=colour, label=entry.label)
+        axes.fill_between(k, 100 * low, 100 * high, alpha=0.15, color=colour, linewidth=0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set(xlabel="k, number of hypotheses", ylabel="pass@k over valid problems (%)", title=title)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
@@ -294,9 +294,8 @@ def draw_losses(axes: Any, entries: Mapping[Setting, Entry]) -> None:
             value, band = entry.losses[key], entry.losses["ci95"].get(key)
             error = [[value - band[0]], [band[1] - value]] if band else None
             axes.errorbar(place + shift, value, yerr=error, fmt=shape, color=COLOURS[setting])
-    axes.set_xticks(
-        range(len(shown)), [f"C = {c}\n{'+1' if f else 'none'} below" for c, f in shown]
-    )
+    labels = [f"C = {c}\n{'one' if f else 'none'} below" for c, f in shown]
+    axes.set_xticks(range(len(shown)), labels)
     axes.set(ylabel="held-out loss (nats per target id)", title="Loss: all cells ○, code cells □")
     axes.grid(alpha=0.3, axis="y")
 

@@ -150,7 +150,7 @@ def test_table_and_plot(
 
 def test_without_losses(ablation: ModuleType, runs: list[str], tmp_path: Path) -> None:
     assert ablation.main([*runs, "--out", str(tmp_path / "out")]) == 0
-    assert "| – | – |" in (tmp_path / "out" / "ablation.md").read_text()
+    assert "| n/a | n/a |" in (tmp_path / "out" / "ablation.md").read_text()
 
 
 def test_what_does_not_belong_together_is_refused(
