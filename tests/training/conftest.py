@@ -71,6 +71,12 @@ def tests_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("code", "z = 1"),
         ],
         [("code", "assert True"), ("code", "print('next notebook')")],
+        [
+            ("code", "# a\n\n  # b\n\nx = 1\n# c\ny = 2\n\nz = 3"),
+            ("code", "\n\n# only\n# comments\n"),
+            ("markdown", "# A title\n\n- one\n- two, which is a longer line than the others"),
+            ("code", "    # indented\n    # too\nif x:\n    y = [\n        1,\n    ]\n"),
+        ],
     ]
     rows = [
         {

@@ -101,8 +101,9 @@ def test_random_context_covers_every_setting_evenly(data: Path, recipe: Recipe) 
 
 @pytest.mark.parametrize("budget", [7, 12, 24, 48, 96, 1000])
 @pytest.mark.parametrize("context_draw", ["fixed", "random"])
+@pytest.mark.parametrize("folder", ["data", "tests_data"])
 def test_planned_lengths_are_those_of_the_examples(
-    data: Path, recipe: Recipe, budget: int, context_draw: str
+    request: pytest.FixtureRequest, budget: int, context_draw: str, folder: str
 ) -> None:
     """The array arithmetic of lengths.py against the formatter, at many budgets."""
     config = ExampleConfig(
@@ -113,6 +114,7 @@ def test_planned_lengths_are_those_of_the_examples(
         suffix_rate=0.3,
         context_draw=context_draw,
     )
+    data = request.getfixturevalue(folder)
     tokenizer = load_data_tokenizer(data)
     maker = ExampleMaker(load_arrays(data, "train"), tokenizer, config)
     positions = np.random.default_rng(budget).integers(0, 3 * maker.num_targets, 300)

@@ -163,8 +163,7 @@ class LengthPlanner:
         opens = tables.opens_line[tokens]
         opens[cell_starts[:-1]] = True
         line_starts = np.append(np.flatnonzero(opens), len(tokens))
-        texts = np.append(np.flatnonzero(tables.has_text[tokens]), len(tokens))
-        first_text = texts[np.searchsorted(texts, line_starts[:-1])]
+        first_text = _skip_blanks(tokens, line_starts, tables.has_text)
         has_text = first_text < line_starts[1:]
         first_token = tokens[np.minimum(first_text, len(tokens) - 1)]
         is_comment = has_text & tables.is_comment[first_token]
@@ -206,6 +205,19 @@ class LengthPlanner:
         local = np.where(exists, idx - chunk.first_cell, 0)
         start, end = chunk.cell_starts[local], chunk.cell_starts[local + 1]
         return _Part(exists, start, end, is_context, share, 1, is_context)
+
+
+def _skip_blanks(
+    tokens: npt.NDArray[np.integer], line_starts: IntArray, has_text: BoolArray
+) -> IntArray:
+    """Return where each line's text begins; where it has none, the line's end."""
+    at = line_starts[:-1].copy()
+    open_lines = np.flatnonzero(at < line_starts[1:])
+    while len(open_lines):
+        open_lines = open_lines[~has_text[tokens[at[open_lines]]]]
+        at[open_lines] += 1
+        open_lines = open_lines[at[open_lines] < line_starts[open_lines + 1]]
+    return at
 
 
 def _count_comments(chunk: _Chunk, first_line: IntArray, last_line: IntArray) -> IntArray:
