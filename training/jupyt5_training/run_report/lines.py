@@ -27,23 +27,7 @@ def make_charts(history: History) -> list[Chart]:
         ),
         *_quality(history),
         *_dsp(history),
-        *_step_chart(
-            history,
-            "tokens_per_s",
-            "Speed",
-            "Source and target ids a second, padding not counted, all ranks together.",
-            unit=" tokens/s",
-            starts_at_zero=True,
-        ),
-        *_step_chart(
-            history,
-            "mfu",
-            "Model FLOPs utilisation",
-            "Useful arithmetic as a share of the device's peak.",
-            unit=" %",
-            factor=100,
-            starts_at_zero=True,
-        ),
+        *_speed(history),
         *_rank_times(history),
         *_data_wait(history),
         *_step_chart(
@@ -100,6 +84,26 @@ def _loss_names(history: History) -> dict[str, str]:
             names[name] = f"held out, {kind}"
     # A kind alone says what all say.
     return names if len(names) > 2 else dict(list(names.items())[:1])
+
+
+def _speed(history: History) -> Iterator[Chart]:
+    yield from _step_chart(
+        history,
+        "tokens_per_s",
+        "Speed",
+        "Source and target ids a second, padding not counted, all ranks together.",
+        unit=" tokens/s",
+        starts_at_zero=True,
+    )
+    yield from _step_chart(
+        history,
+        "mfu",
+        "Model FLOPs utilisation",
+        "Useful arithmetic as a share of the device's peak.",
+        unit=" %",
+        factor=100,
+        starts_at_zero=True,
+    )
 
 
 def _quality(history: History) -> Iterator[Chart]:
