@@ -23,7 +23,7 @@ META_NAME = "jupyt5.json"
 TOKENIZER_NAME = "tokenizer.json"
 _FORMAT_VERSION = 1
 
-Runtime = Literal["ctranslate2", "torch"]
+Runtime = Literal["ctranslate2", "onnx", "torch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +100,13 @@ def detect_runtime(folder: Path) -> Runtime:
     Raises:
         CheckpointError: If it holds no weights.
     """
+    if (folder / "decoder.onnx").is_file():
+        return "onnx"
     if (folder / "model.bin").is_file():
         return "ctranslate2"
     if (folder / "model.safetensors").is_file():
         return "torch"
-    message = f"{folder} holds no weights: neither model.bin nor model.safetensors is there."
+    message = (
+        f"{folder} holds no weights: none of decoder.onnx, model.bin, model.safetensors is there."
+    )
     raise CheckpointError(message)

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Export a checkpoint folder to CTranslate2, the runtime of the base install."""
+"""Export a checkpoint folder to a runtime that needs no torch: onnxruntime or CTranslate2."""
 
 import shutil
 from pathlib import Path
@@ -10,9 +10,12 @@ from jupyt5.files import atomic_folder
 from jupyt5.model.checkpoint import META_NAME, TOKENIZER_NAME, read_meta
 from jupyt5.tokenizer import Tokenizer
 
-__all__ = ["QUANTIZATIONS", "export_ctranslate2"]
+__all__ = ["QUANTIZATIONS", "export_ctranslate2", "export_onnx"]
 
-QUANTIZATIONS = ("int8", "float16", "float32")
+QUANTIZATIONS = {
+    "ctranslate2": ("int8", "float16", "float32"),
+    "onnx": ("int8", "float32"),
+}
 
 
 def export_ctranslate2(checkpoint_dir: Path, out_dir: Path, quantization: str = "int8") -> None:
@@ -21,25 +24,61 @@ def export_ctranslate2(checkpoint_dir: Path, out_dir: Path, quantization: str = 
     Args:
         checkpoint_dir: Folder with ``model.safetensors``, ``config.json``, ``tokenizer.json``.
         out_dir: New folder; appears only when complete.
-        quantization: One of ``QUANTIZATIONS``, for the weights on disk.
+        quantization: ``int8``, ``float16`` or ``float32``, for the weights on disk.
 
     Raises:
         UsageError: If the quantization is unknown.
         CheckpointError: If the checkpoint cannot be read or converted.
         FileExistsError: If ``out_dir`` exists.
     """
-    if quantization not in QUANTIZATIONS:
-        message = f"Unknown quantization {quantization!r}. Use one of {', '.join(QUANTIZATIONS)}."
-        raise UsageError(message)
+    _check_quantization("ctranslate2", quantization)
     read_meta(checkpoint_dir)
     spec = _build_spec(checkpoint_dir)
     with atomic_folder(out_dir) as folder:
         spec.validate()
         spec.optimize(quantization=quantization)
         spec.save(str(folder))
-        for name in (META_NAME, TOKENIZER_NAME, "README.md"):
-            if (checkpoint_dir / name).is_file():
-                shutil.copyfile(checkpoint_dir / name, folder / name)
+        _copy_descriptions(checkpoint_dir, folder)
+
+
+def export_onnx(checkpoint_dir: Path, out_dir: Path, quantization: str = "int8") -> None:
+    """Convert a checkpoint folder to two onnxruntime graphs; see ``export_ctranslate2``.
+
+    Args:
+        checkpoint_dir: Folder with ``model.safetensors``, ``config.json``, ``tokenizer.json``.
+        out_dir: New folder; appears only when complete.
+        quantization: ``int8`` or ``float32``.
+
+    Raises:
+        UsageError: If the quantization is unknown.
+        CheckpointError: If the checkpoint cannot be read.
+        FileExistsError: If ``out_dir`` exists.
+    """
+    from jupyt5.model.onnx_graphs import write_graphs
+    from jupyt5.model.seq2seq import load_model
+
+    _check_quantization("onnx", quantization)
+    read_meta(checkpoint_dir)
+    model = load_model(checkpoint_dir).eval()
+    tokenizer = Tokenizer.load(checkpoint_dir / TOKENIZER_NAME)
+    with atomic_folder(out_dir) as folder:
+        write_graphs(model, tokenizer, folder, quantization)
+        _copy_descriptions(checkpoint_dir, folder)
+
+
+def _check_quantization(runtime: str, quantization: str) -> None:
+    known = QUANTIZATIONS[runtime]
+    if quantization not in known:
+        message = (
+            f"{runtime} has no quantization {quantization!r} here. Use one of {', '.join(known)}."
+        )
+        raise UsageError(message)
+
+
+def _copy_descriptions(checkpoint_dir: Path, folder: Path) -> None:
+    for name in (META_NAME, TOKENIZER_NAME, "README.md"):
+        if (checkpoint_dir / name).is_file():
+            shutil.copyfile(checkpoint_dir / name, folder / name)
 
 
 def _build_spec(checkpoint_dir: Path):  # noqa: ANN202 (a CTranslate2 class without types)

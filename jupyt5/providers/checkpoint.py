@@ -133,10 +133,15 @@ def _window(request: FillRequest) -> list[int]:
 
 
 def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
-    if detect_runtime(folder) == "ctranslate2":
+    runtime = detect_runtime(folder)
+    if runtime == "ctranslate2":
         from jupyt5.model.ct2_engine import Ct2Engine
 
         return Ct2Engine(folder, tokenizer)
+    if runtime == "onnx":
+        from jupyt5.model.onnx_engine import OnnxEngine
+
+        return OnnxEngine(folder, tokenizer)
     try:
         from jupyt5.model.torch_engine import TorchEngine
     except ImportError as exc:
