@@ -1,7 +1,9 @@
 """Processes that are killed or asked to stop: training goes on, its losses on the same track."""
 
+import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -224,6 +226,23 @@ def test_one_rank_is_asked_to_stop(
     assert_on_track(run, reference)
 
 
+def test_a_disk_that_is_full(launcher: Launcher, tmp_path: Path) -> None:
+    """A file system with room for one checkpoint, not for two."""
+    run = tmp_path / "run"
+    run.mkdir()
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    mount = f"mount -t tmpfs -o size=1500k none {run}"
+    if subprocess.run([*inside, mount], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small file system")
+    train = shlex.join([sys.executable, "-m", "jupyt5_training.cli", *launcher.argv(run)])
+    script = f"{mount} && {train}; code=$?; ls -A {run}/checkpoints; exit $code"
+    result = subprocess.run([*inside, script], capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    assert "No space left on device" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout.split() == ["step-00000003"]
+
+
 def test_torchrun_replaces_a_killed_rank_and_passes_the_signal_on(
     launcher: Launcher, reference: dict[int, float], tmp_path: Path
 ) -> None:
@@ -231,23 +250,32 @@ def test_torchrun_replaces_a_killed_rank_and_passes_the_signal_on(
     elastic = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--max-restarts", "2"]
     signals = ["--signals-to-handle", "SIGTERM,SIGINT,SIGUSR1", "--shutdown-timeout", "100"]
     command = ["torchrun", "--nnodes", "1", "--nproc-per-node", "2", *elastic, *signals]
-    command += ["-m", "jupyt5_training.cli", *launcher.argv(run)]
+    command += ["-m", "jupyt5_training.cli", *launcher.argv(run, steps=1000)]
+    # Else restarted ranks find the addresses of those that died: pytorch issue 135712.
+    env = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     with run.with_suffix(".0.log").open("wb") as log:
-        agent = subprocess.Popen(command, stdout=log, stderr=log)
+        agent = subprocess.Popen(command, stdout=log, stderr=log, env=env)
     try:
-        until(lambda: len(losses(run)) >= 4, run)
+        until(lambda: find_checkpoints(run), run)
         os.kill(children(agent.pid)[-1], signal.SIGKILL)
-        until(lambda: "resuming after step 3" in log_of(run) and len(losses(run)) >= 7, run)
+        until(lambda: "resuming after step" in log_of(run), run)
+        until(lambda: len(losses(run)) >= STEPS, run)
         agent.send_signal(signal.SIGUSR1)
         agent.wait(PATIENCE_S)
     finally:
-        agent.kill()
+        left = children(agent.pid) if agent.poll() is None else []
+        for pid in [agent.pid, *left]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         agent.wait()
     last = max(losses(run))
-    assert last < STEPS, log_of(run)
+    assert last < 1000, log_of(run)
     assert find_checkpoints(run)[-1].name == f"step-{last:08d}"
-    assert launcher.wait(launcher.start(run)) == [0]
-    assert_on_track(run, reference)
+    assert {step: losses(run)[step] for step in reference} == pytest.approx(
+        reference, rel=TOLERANCE
+    )
+    assert launcher.wait(launcher.start(run, steps=last + 2)) == [0]
+    assert max(losses(run)) == last + 2
 
 
 def children(pid: int) -> list[int]:

@@ -33,6 +33,9 @@ first_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 # The default port differs between jobs that share a node.
 port=${MASTER_PORT:-$((20000 + SLURM_JOB_ID % 10000))}
 
+# Else ranks that replace others find the addresses of those that died: pytorch issue 135712.
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
+
 # torchrun passes SIGUSR1 on and gives the ranks 150 s instead of 30; `run --resume` starts a new run
 # where there is none yet.
 srun --kill-on-bad-exit=1 \
