@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -51,6 +52,20 @@ def test_the_second_interrupt_is_obeyed_at_once() -> None:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert handlers() == before
+
+
+def test_in_another_thread_signals_are_left_alone() -> None:
+    before = handlers()
+    seen: list[list[Handler]] = []
+
+    def enter() -> None:
+        with StopRequest():
+            seen.append(handlers())
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [before]
 
 
 def test_only_the_first_signal_is_announced(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ send before they take a machine away: the run wants to be queued again (exit cod
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
 from enum import IntEnum
 from types import FrameType
@@ -61,6 +62,8 @@ class StopRequest:
         return self.kind is not StopKind.NONE
 
     def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is not threading.main_thread():
+            return self  # as under Ray, which handles the signals itself
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             self._previous[number] = signal.signal(number, self._note)
         return self
