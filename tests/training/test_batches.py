@@ -139,6 +139,8 @@ def test_a_plan_of_other_settings_or_a_damaged_one_is_not_used(
         path.write_bytes(content[: len(content) // 2])
         assert fingerprint(open_plan(maker, CONFIG, epoch=0, folder=tmp_path), 0) == expected
         assert path.read_bytes() == content
+    np.save(tmp_path / "epoch-0000.targets.npy", np.zeros(3, np.int64))  # of some other plan
+    assert fingerprint(open_plan(maker, CONFIG, epoch=0, folder=tmp_path), 0) == expected
 
 
 def test_plans_of_epochs_long_past_are_removed(maker: ExampleMaker, tmp_path: Path) -> None:

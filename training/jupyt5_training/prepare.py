@@ -200,8 +200,8 @@ def _write_arrays(
     counts = {split: writer.close() for split, writer in writers.items()}
     if not counts["train"]["targets"]:
         message = (
-            f"No training cell is left for language {config.language!r}. "
-            "Use --language all or another corpus."
+            f"No training cell is left (language of notebooks: {config.language}). "
+            "Use another corpus, or --language all for one in other languages."
         )
         raise TrainingError(message)
     return counts
