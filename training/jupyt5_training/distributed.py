@@ -56,7 +56,7 @@ class Ranks:
 
 @contextmanager
 def joined_ranks() -> Iterator[Ranks]:
-    """Join the processes that ``torchrun`` started; alone without it.
+    """Join the processes that ``torchrun`` started; alone without it. May be nested.
 
     Small numbers go through gloo on the CPU, so that they never wait for a GPU's queue.
     """
@@ -71,6 +71,9 @@ def joined_ranks() -> Iterator[Ranks]:
     )
     if torch.cuda.is_available():
         torch.cuda.set_device(ranks.local_rank)
+    if dist.is_initialized():
+        yield ranks
+        return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend)
     try:
