@@ -144,10 +144,10 @@ def test_a_plan_of_other_settings_or_a_damaged_one_is_not_used(
 
 
 def test_plans_of_epochs_long_past_are_removed(maker: ExampleMaker, tmp_path: Path) -> None:
-    for epoch in range(3):
+    for epoch in range(4):
         open_plan(maker, CONFIG, epoch=epoch, folder=tmp_path)
     stored = sorted({path.name[:10] for path in tmp_path.iterdir()})
-    assert stored == ["epoch-0001", "epoch-0002"]
+    assert stored == ["epoch-0000", "epoch-0002", "epoch-0003"]
     assert json.loads((tmp_path / "epoch-0002.json").read_text("utf-8"))["batches"] > 0
 
 

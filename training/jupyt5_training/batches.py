@@ -271,7 +271,7 @@ def _plan_key(maker: ExampleMaker, config: PlanConfig, epoch: int) -> str:
 
 
 def _store_plan(folder: Path, epoch: int, key: str, plan: EpochPlan) -> None:
-    """Write a plan, its key last; plans of epochs long past go."""
+    """Write a plan, its key last. Plans of epochs long past go; the first tells a run's length."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"epoch-{epoch:04d}"
     stem.with_suffix(".json").unlink(missing_ok=True)
@@ -285,5 +285,5 @@ def _store_plan(folder: Path, epoch: int, key: str, plan: EpochPlan) -> None:
     info = {"key": key, "batches": len(plan), "examples": len(plan.targets)}
     write_atomic(stem.with_suffix(".json"), json.dumps(info) + "\n")
     for path in folder.glob("epoch-*"):
-        if int(path.name[6:10]) < epoch - 1:
+        if 0 < int(path.name[6:10]) < epoch - 1:
             path.unlink(missing_ok=True)
