@@ -29,7 +29,7 @@ fi
 recipe=$1 data=$2 run=$3
 shift 3
 
-first_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+read -r first_node < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 # The default port differs between jobs that share a node.
 port=${MASTER_PORT:-$((20000 + SLURM_JOB_ID % 10000))}
 
