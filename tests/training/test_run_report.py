@@ -163,6 +163,7 @@ def test_bins_keep_extremes_and_gaps() -> None:
     assert bins.mean[50] == pytest.approx(0.9)
     assert bins.low[50] == 0.0
     assert smooth(np.array([1.0, math.nan, 3.0]), 3).tolist() == [1.0, 2.0, 3.0]
+    assert len(bin_values(at[:150], values[:150], 100).at) == 75  # all of one size
     short = bin_values(at[:3], np.array([1.0, 2.0, 3.0]), 100)
     assert short.mean.tolist() == [1.0, 2.0, 3.0]
 
@@ -170,10 +171,15 @@ def test_bins_keep_extremes_and_gaps() -> None:
 def test_charts_stay_in_their_frame() -> None:
     at = np.array([1.0, 500.0, 1000.0])
     line = Line(name="loss", at=at, values=np.array([1e6, 3.0, 2.0]))
-    chart = Chart(title="Loss", note="", unit="", lines=[line], clips_start=True)
+    chart = Chart(title="Loss", note="", unit="", lines=[line], clips="start")
     svg = draw_chart(chart, idx=0, last_step=1000)
     assert ">3<" in svg  # the axis ends near 3, not at a million
     assert ">1,000,000<" not in svg
+    spiky = np.full(300, 3.0)
+    spiky[100] = 1e6
+    line = Line(name="speed", at=np.arange(1.0, 301.0), values=spiky)
+    chart = Chart(title="Speed", note="", unit="", lines=[line], clips="peaks")
+    assert ">1,000,000<" not in draw_chart(chart, idx=0, last_step=300)
     for constant in (0.0, 5.0, -1.0):
         flat = Line(name="flat", at=at, values=np.full(3, constant))
         for is_log in (False, True):

@@ -56,7 +56,8 @@ class Chart:
         lines: At least one.
         is_log: Logarithmic upright axis.
         starts_at_zero: The upright axis begins at 0.
-        clips_start: The first values may leave the frame.
+        clips: What may leave the frame: the first values (``start``), or the highest one in a
+            hundred (``peaks``).
     """
 
     title: str
@@ -65,7 +66,7 @@ class Chart:
     lines: Sequence[Line]
     is_log: bool = False
     starts_at_zero: bool = False
-    clips_start: bool = False
+    clips: Literal["", "start", "peaks"] = ""
 
 
 class _Scale:
@@ -108,10 +109,11 @@ def draw_chart(chart: Chart, *, idx: int, last_step: float, marks: Sequence[floa
     """
     scale = _Scale(chart, last_step)
     bottom = _HEIGHT - _BOTTOM
+    suffix = "%" if chart.unit.strip() == "%" else ""
     grid = "".join(
         f'<path class="grid" d="M{LEFT} {scale.y(tick):.1f}H{_WIDTH - _RIGHT}"/>'
         f'<text x="{LEFT - 6}" y="{scale.y(tick) + 4:.1f}" text-anchor="end">'
-        f"{format_number(tick)}</text>"
+        f"{format_number(tick)}{suffix}</text>"
         for tick in scale.ticks
     )
     labels = "".join(
@@ -176,11 +178,12 @@ def _finite_runs(values: FloatArray) -> Iterable[list[int]]:
 def _find_range(chart: Chart, last_step: float) -> tuple[float, float]:
     found: list[float] = []
     for line in chart.lines:
-        late = line.at >= _START_SHARE * last_step if chart.clips_start else line.at >= 0
+        late = line.at >= (_START_SHARE * last_step if chart.clips == "start" else 0)
         for values in (line.values, line.low, line.high):
             if values is not None:
                 some = values[late & np.isfinite(values)]
-                found += [float(some.min()), float(some.max())] if len(some) else []
+                top = 0.99 if chart.clips == "peaks" else 1.0
+                found += np.quantile(some, [0.0, top]).tolist() if len(some) else []
     if chart.is_log:
         found = [value for value in found if value > 0]
     low, high = (min(found), max(found)) if found else (0.0, 1.0)

@@ -22,9 +22,7 @@ def make_charts(history: History) -> list[Chart]:
     """Return the charts in the order of the page; figures that no record has are left out."""
     return [
         *_loss(history),
-        *_step_chart(
-            history, "lr", "Learning rate", "At its peak after the warm-up.", starts_at_zero=True
-        ),
+        *_exact_chart(history, "lr", "Learning rate", "At its peak after the warm-up."),
         *_quality(history),
         *_dsp(history),
         *_speed(history),
@@ -42,7 +40,7 @@ def make_charts(history: History) -> list[Chart]:
         *_step_chart(
             history, "grad_norm", "Gradient norm", "Before clipping; logarithmic.", is_log=True
         ),
-        *_step_chart(history, "loss_scale", "Loss scale", "Of float16; logarithmic.", is_log=True),
+        *_exact_chart(history, "loss_scale", "Loss scale", "Of float16."),
     ]
 
 
@@ -50,20 +48,7 @@ def _loss(history: History) -> Iterator[Chart]:
     steps, loss = history.steps.get("step"), history.column("loss")
     lines: list[Line] = []
     if steps is not None and loss is not None:
-        bins = bin_values(steps, loss)
-        even = smooth(bins.mean, max(1, len(bins.at) // _SMOOTHING))
-        lines.append(
-            Line(
-                name="training",
-                at=bins.at,
-                values=even,
-                low=bins.low if len(loss) > NUM_BINS else None,
-                high=bins.high if len(loss) > NUM_BINS else None,
-                style="a",
-            )
-        )
-        if len(loss) <= NUM_BINS:
-            lines.insert(0, Line(name="", at=bins.at, values=bins.mean, style="soft"))
+        lines += _noisy(steps, loss, "training")
     lines += _evaluated(history, _loss_names(history))
     if lines:
         yield Chart(
@@ -71,7 +56,7 @@ def _loss(history: History) -> Iterator[Chart]:
             note="Nats per target id. The band spans a point's steps; dots are held-out cells.",
             unit="",
             lines=lines,
-            clips_start=True,
+            clips="start",
         )
 
 
@@ -176,33 +161,41 @@ def _step_chart(
 ) -> Iterator[Chart]:
     values = history.column(key)
     if values is not None:
-        line = _binned(history.steps["step"], values * factor, title.lower(), "a")
         yield Chart(
             title=title,
             note=note,
             unit=unit,
-            lines=[line],
+            lines=_noisy(history.steps["step"], values * factor, title.lower()),
             is_log=is_log,
             starts_at_zero=starts_at_zero,
+            clips="" if is_log else "peaks",
         )
 
 
-def _binned(steps: FloatArray, values: FloatArray, name: str, style: Style) -> Line:
+def _exact_chart(history: History, key: str, title: str, note: str) -> Iterator[Chart]:
+    """A figure that is set, not measured: as it is."""
+    values = history.column(key)
+    if values is not None:
+        bins = bin_values(history.steps["step"], values)
+        line = Line(name=title.lower(), at=bins.at, values=bins.mean)
+        yield Chart(title=title, note=note, unit="", lines=[line], starts_at_zero=True)
+
+
+def _noisy(steps: FloatArray, values: FloatArray, name: str) -> list[Line]:
+    """A smoothed line over what it was made of: the values themselves, or a band of many."""
     bins = bin_values(steps, values)
-    has_band = len(values) > NUM_BINS
-    return Line(
-        name=name,
-        at=bins.at,
-        values=bins.mean,
-        low=bins.low if has_band else None,
-        high=bins.high if has_band else None,
-        style=style,
-    )
+    even = smooth(bins.mean, len(bins.at) // _SMOOTHING)
+    if len(values) > NUM_BINS:
+        return [Line(name=name, at=bins.at, values=even, low=bins.low, high=bins.high)]
+    return [
+        Line(name="", at=bins.at, values=bins.mean, style="soft"),
+        Line(name=name, at=bins.at, values=even),
+    ]
 
 
 def _rank_times(history: History) -> Iterator[Chart]:
     fastest, slowest = history.column("rank_step_s_min"), history.column("rank_step_s_max")
-    if fastest is None or slowest is None:
+    if fastest is None or slowest is None or np.array_equal(fastest, slowest):
         yield from _step_chart(
             history,
             "step_s",
@@ -213,17 +206,14 @@ def _rank_times(history: History) -> Iterator[Chart]:
         )
         return
     steps = history.steps["step"]
-    low, high = bin_values(steps, fastest), bin_values(steps, slowest)
+    at = bin_values(steps, fastest).at
+    low, high = (
+        smooth(bins.mean, len(at) // _SMOOTHING)
+        for bins in (bin_values(steps, fastest), bin_values(steps, slowest))
+    )
     lines = [
-        Line(
-            name="slowest rank",
-            at=high.at,
-            values=high.mean,
-            low=low.mean,
-            high=high.mean,
-            style="b",
-        ),
-        Line(name="fastest rank", at=low.at, values=low.mean, style="a"),
+        Line(name="slowest rank", at=at, values=high, low=low, high=high, style="b"),
+        Line(name="fastest rank", at=at, values=low),
     ]
     yield Chart(
         title="Time of a step by rank",
@@ -242,6 +232,7 @@ def _data_wait(history: History) -> Iterator[Chart]:
             title="Wait for data",
             note="Share of a step's time in which no batch was ready.",
             unit=" %",
-            lines=[_binned(history.steps["step"], share, "wait for data", "a")],
+            lines=_noisy(history.steps["step"], share, "wait for data"),
             starts_at_zero=True,
+            clips="peaks",
         )

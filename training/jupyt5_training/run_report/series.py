@@ -80,7 +80,8 @@ def bin_values(at: FloatArray, values: FloatArray, num_bins: int = NUM_BINS) -> 
         values: Shape (values,).
         num_bins: Most bins.
     """
-    parts = np.array_split(np.arange(len(values)), min(num_bins, max(1, len(values))))
+    size = max(1, math.ceil(len(values) / num_bins))
+    parts = np.split(np.arange(len(values)), range(size, len(values), size))
     rows: list[tuple[float, float, float, float]] = []
     for part in parts:
         found = values[part][np.isfinite(values[part])]
