@@ -5,6 +5,7 @@ import ast
 import inspect
 import textwrap
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from jupyt5_training.arrays import load_arrays, load_data_tokenizer, read_data_i
 from jupyt5_training.examples import ExampleConfig, ExampleMaker
 from jupyt5_training.prepare import PrepareConfig
 from jupyt5_training.python_sources import FunctionParts, find_functions, prepare_python
+from jupyt5_training.recipes import Recipe
+from jupyt5_training.runs import run_recipe
 
 CONFIG = PrepareConfig(vocab_size=350)
 
@@ -165,6 +168,15 @@ def test_parquet_rows_give_the_same_arrays(python_data: Path, tmp_path: Path) ->
     prepare_python(tmp_path / "src", tmp_path / "data", CONFIG)
     for name in ("train.tokens.bin", "train.kinds.npy", "validation.cells.npy", "tokenizer.json"):
         assert (tmp_path / "data" / name).read_bytes() == (python_data / name).read_bytes()
+
+
+def test_a_run_learns_from_functions(python_data: Path, recipe: Recipe, tmp_path: Path) -> None:
+    formatter = FormatterSettings(
+        num_context_cells=2, num_following_cells=2, source_budget_tokens=96, max_target_tokens=32
+    )
+    examples = ExampleConfig(formatter=formatter, context_draw="random")
+    result = run_recipe(replace(recipe, examples=examples), python_data, tmp_path, resume=False)
+    assert result["validation_loss_end"] < result["validation_loss_start"]  # type: ignore[operator]
 
 
 def test_few_folders_are_split_by_file(tmp_path: Path) -> None:
