@@ -4,6 +4,7 @@
 B hypotheses still growing, T ids a call, S source ids, V ids in all, D width.
 """
 
+import io
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,8 @@ class OnnxEngine:
         try:
             self._encoder = _open(folder / ENCODER_NAME, num_threads)
             self._decoder = _open(folder / DECODER_NAME, num_threads)
-            with np.load(folder / TABLES_NAME, allow_pickle=False) as arrays:
+            content = io.BytesIO((folder / TABLES_NAME).read_bytes())
+            with np.load(content, allow_pickle=False) as arrays:
                 self._tables = {name: arrays[name] for name in arrays.files}
             self._start_id = int(self._tables["start_id"])
         except (*_LIBRARY_ERRORS, OSError, ValueError, KeyError, BadZipFile) as exc:
@@ -154,25 +156,24 @@ class _Decoding:
             if not self._num_done and len(self._rows) > 1:
                 past = [np.repeat(array, len(self._rows), 0) for array in past]
                 made = [np.repeat(array, len(self._rows), 0) for array in made]
-            num_held = 0
+            first = ids_BT.shape[1] - num_guessed - 1
             for place in range(num_guessed + 1):
-                at = ids_BT.shape[1] - num_guessed - 1 + place
-                chosen_B = self._choose([array[:, at] for array in made])
-                steps = list(self._to_steps(chosen_B))
-                for item in steps:
+                chosen = self._choose([array[:, first + place] for array in made])
+                growing: list[bool] = []
+                for item in self._to_steps(chosen):
                     yield item
                     if cancel.is_set():
                         return
-                growing_B = np.array([not item.finished for item in steps])
-                if not growing_B.any():
+                    growing.append(not item.finished)
+                if not any(growing):
                     return
-                if place == num_guessed or chosen_B[0][0] != ids_BT[0, at + 1]:
+                if place == num_guessed or chosen[0][0] != ids_BT[0, first + place + 1]:
+                    if self._copier is not None:
+                        self._copier.note(num_guessed, place)
+                    past = _keep(past, np.array(growing), num_guessed - place)
+                    ids_BT = self._next_ids(chosen[0], np.array(growing))
                     break
-                num_held += 1
-            ids_BT, past = self._grow(chosen_B[0], growing_B, past, num_guessed - num_held)
-            if self._copier is not None:
-                self._copier.note(num_guessed, num_held)
-            num_guessed = ids_BT.shape[1] - 1
+            num_guessed = 0 if self._copier is None else ids_BT.shape[1] - 1
 
     def _choose(self, made: Sequence[npt.NDArray]) -> tuple[npt.NDArray, npt.NDArray]:
         """Return chosen ids and their log-probabilities, shapes (B,)."""
@@ -207,23 +208,22 @@ class _Decoding:
         if len(self._rows) == 1:
             self._ids.append(int(chosen[0][0]))
 
-    def _grow(
-        self,
-        ids_B: npt.NDArray,
-        growing_B: npt.NDArray[np.bool_],
-        past: list[Floats],
-        num_wrong: int,
-    ) -> tuple[npt.NDArray, list[Floats]]:
-        """Return the next call's ids, guesses among them, and the past that they follow."""
-        if not growing_B.all():
-            self._rows, ids_B = self._rows[growing_B], ids_B[growing_B]
-            past = [np.ascontiguousarray(array[growing_B]) for array in past]
-        if num_wrong:
-            past = [np.ascontiguousarray(array[:, :, :-num_wrong]) for array in past]
+    def _next_ids(self, ids_B: npt.NDArray, growing_B: npt.NDArray[np.bool_]) -> npt.NDArray:
+        """Return the next call's ids: the chosen ones, and guesses for a single hypothesis."""
+        self._rows, ids_B = self._rows[growing_B], ids_B[growing_B]
         if self._copier is None:
-            return ids_B[:, None], past
+            return ids_B[:, None]
         room = self._request.max_tokens - self._num_done - 1
-        return np.array([[ids_B[0], *self._copier.guess(self._ids, room)]]), past
+        return np.array([[ids_B[0], *self._copier.guess(self._ids, room)]])
+
+
+def _keep(past: list[Floats], growing_B: npt.NDArray[np.bool_], num_wrong: int) -> list[Floats]:
+    """Return the past without hypotheses that have ended and without guesses that were wrong."""
+    if not growing_B.all():
+        past = [array[growing_B] for array in past]
+    if num_wrong:
+        past = [np.ascontiguousarray(array[:, :, :-num_wrong]) for array in past]
+    return past
 
 
 def _open(path: Path, num_threads: int) -> ort.InferenceSession:

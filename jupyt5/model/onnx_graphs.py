@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,9 +36,10 @@ class EncoderGraph(nn.Module):
         super().__init__()
         encoder = model.model.encoder
         self._norm = encoder.layernorm_embedding
-        self._layers = encoder.layers
-        self._qkv = nn.ModuleList(_self_projection(layer) for layer in encoder.layers)
-        cross = [layer.encoder_attn for layer in model.model.decoder.layers]
+        self._layers: Any = encoder.layers
+        self._qkv: Any = nn.ModuleList(_self_projection(layer) for layer in self._layers)
+        layers: Any = model.model.decoder.layers
+        cross = [layer.encoder_attn for layer in layers]
         self._heads = cross[0].num_heads
         self._cross = _join([part for attn in cross for part in (attn.k_proj, attn.v_proj)])
 
@@ -64,10 +66,10 @@ class DecoderGraph(nn.Module):
         super().__init__()
         decoder = model.model.decoder
         self._norm = decoder.layernorm_embedding
-        self._layers = decoder.layers
-        self._qkv = nn.ModuleList(_self_projection(layer) for layer in decoder.layers)
-        attention = [layer.encoder_attn for layer in decoder.layers]
-        self._cross_q = nn.ModuleList(
+        self._layers: Any = decoder.layers
+        self._qkv: Any = nn.ModuleList(_self_projection(layer) for layer in self._layers)
+        attention = [layer.encoder_attn for layer in self._layers]
+        self._cross_q: Any = nn.ModuleList(
             _join([attn.q_proj], first_scale=attn.head_dim**-0.5) for attn in attention
         )
         rows, width = model.lm_head.weight.shape
@@ -131,10 +133,11 @@ def write_graphs(
 
 
 def _trace_encoder(model: BartForConditionalGeneration, path: Path) -> None:
-    names = [f"cross_{idx}" for idx in range(2 * model.config.decoder_layers)]
+    config: Any = model.config
+    names = [f"cross_{idx}" for idx in range(2 * config.decoder_layers)]
     torch.onnx.export(
         EncoderGraph(model).eval(),
-        (torch.randn(1, 37, model.config.d_model),),
+        (torch.randn(1, 37, config.d_model),),
         path,
         dynamic_shapes=({1: _DYNAMIC},),
         input_names=["embedded"],
@@ -148,7 +151,7 @@ def _trace_encoder(model: BartForConditionalGeneration, path: Path) -> None:
 def _trace_decoder(
     model: BartForConditionalGeneration, banned_ids: Sequence[int], path: Path
 ) -> None:
-    config = model.config
+    config: Any = model.config
     num, heads, width = 2 * config.decoder_layers, config.decoder_attention_heads, config.d_model
     size = width // heads
     past = [torch.randn(3, heads, 5, size) for _ in range(num)]
@@ -199,12 +202,13 @@ def _quantise_decoder(path: Path) -> None:
         onnx.load(path), bits=8, block_size=_BLOCK_SIZE, is_symmetric=True, accuracy_level=4
     )
     quantizer.process()
-    quantizer.model.save_model_to_file(str(path))
+    onnx.save(quantizer.model.model, path)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _write_tables(model: BartForConditionalGeneration, path: Path, *, is_int8: bool) -> None:
-    config = model.config
-    table_VD = model.get_input_embeddings().weight.detach().numpy()
+    config: Any = model.config
+    shared: Any = model.model.shared
+    table_VD: np.ndarray = shared.weight.detach().numpy()
     scale = config.d_model**0.5 if config.scale_embedding else 1.0
     arrays: dict[str, np.ndarray] = {"start_id": np.array(config.decoder_start_token_id)}
     if is_int8:
@@ -223,7 +227,7 @@ def _write_tables(model: BartForConditionalGeneration, path: Path, *, is_int8: b
 
 
 def _self_projection(layer: nn.Module) -> nn.Linear:
-    attn = layer.self_attn
+    attn: Any = layer.self_attn
     # The scale goes into the weights: a product with a factor takes a slower path in onnxruntime.
     return _join([attn.q_proj, attn.k_proj, attn.v_proj], first_scale=attn.head_dim**-0.5)
 

@@ -63,9 +63,9 @@ def choose(
     upto_BK = mass_BK.cumsum(1)
     picked_B1 = (upto_BK <= uniform_B[:, None] * upto_BK[:, -1:]).sum(1, keepdims=True)
     picked_B1 = np.minimum(picked_B1, (mass_BK > 0).sum(1, keepdims=True) - 1)
-    rows = (ids_BK, logits_BK)
-    ids_B, chosen_B = (np.take_along_axis(array, picked_B1, 1)[:, 0] for array in rows)
-    return ids_B, chosen_B
+    ids_B1 = np.take_along_axis(ids_BK, picked_B1, 1)
+    logits_B1 = np.take_along_axis(logits_BK, picked_B1, 1)
+    return ids_B1[:, 0], logits_B1[:, 0]
 
 
 def _look(

@@ -35,7 +35,8 @@ class TorchEngine:
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         special = tokenizer.special
         banned = [*(special.control.values()), special.pad, special.bos, special.slot]
-        self._banned = torch.tensor([*banned, tokenizer.unk_id], device=self._device)
+        padding = range(tokenizer.vocab_size, self._model.config.vocab_size)
+        self._banned = torch.tensor([*banned, tokenizer.unk_id, *padding], device=self._device)
         self._eos = special.eos
 
     def decode(self, request: DecodeRequest, cancel: threading.Event) -> Iterator[Step]:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,7 +74,7 @@ class Sides:
         for kind in ("int8", "float32"):
             export_onnx(checkpoint, work / f"onnx-{kind}", kind)
             export_ctranslate2(checkpoint, work / f"ct2-{kind}", kind)
-        own = {"num_threads": threads}
+        own: dict[str, Any] = {"num_threads": threads}
         self.engines: dict[str, Engine] = {
             "onnx int8": OnnxEngine(work / "onnx-int8", self.tokenizer, copies=False, **own),
             "onnx int8 copying": OnnxEngine(work / "onnx-int8", self.tokenizer, **own),
@@ -82,7 +83,7 @@ class Sides:
             "ct2 float32": Ct2Engine(work / "ct2-float32", self.tokenizer, **own),
             "torch": TorchEngine(checkpoint, self.tokenizer),
         }
-        self.model = load_model(checkpoint).eval()
+        self.model: Any = load_model(checkpoint).eval()
         self.sizes_mb = {
             name: round(sum(p.stat().st_size for p in (work / name).iterdir()) / 1e6, 1)
             for name in ("onnx-int8", "ct2-int8")
