@@ -2,9 +2,10 @@
 
 ``python tests/benchmarks/ablation.py RUN RUN RUN RUN --losses losses.json --out DIR`` writes
 ``ablation.md`` (as the paper's Table 4), ``ablation.png`` (as its Figures 4 and 7) and
-``ablation.json``. A RUN is the folder of ``dsp-eval run --provider ... --context C --following F``,
-``losses.json`` the output of ``jupyt5-train evaluate MODEL --data DATA --context 1,3
---following 0,1 --json``. ``--pair full=RUN markdown=RUN`` adds two models of equal tokens.
+``ablation.json``. A RUN is the folder of ``dsp-eval run --provider ... --context C --following F``;
+the table.json of ``compare_models.py grade`` may stand for all four. ``losses.json`` is the output
+of ``jupyt5-train evaluate MODEL --data DATA --context 1,3 --following 0,1 --json``.
+``--pair full=RUN markdown=RUN`` adds two models of equal tokens.
 
 Bands are 95 % intervals: of pass@k over clusters of problems, of losses over notebooks.
 Differences are paired, by problem or by notebook.
@@ -13,15 +14,23 @@ Differences are paired, by problem or by notebook.
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jupyt5.errors import Jupyt5Error
-from jupyt5_dsp.compare import compare_runs
+from jupyt5_dsp.clusters import bootstrap_means
+from jupyt5_dsp.curve import choose_ks
+from jupyt5_dsp.passk import (
+    Outcome,
+    mean_by_group,
+    summarise,
+    summarise_scope,
+    tabulate_pass_at_k,
+)
 from jupyt5_dsp.report.write import read_results
 from jupyt5_training.intervals import resample_losses
 
@@ -35,18 +44,46 @@ CONTRASTS = (
 )
 COLOURS = {(1, 0): "#9aa5b1", (1, 1): "#c2571a", (3, 0): "#1f6feb", (3, 1): "#2c974b"}
 PAIR_COLOURS = ("#1f6feb", "#c2571a")
+KS = (1, 10, 100)
 
 Setting = tuple[int, int]
+GROUPS: dict[str, Callable[[Outcome], str]] = {
+    "valid": lambda outcome: outcome.task_id,
+    "distinct": lambda outcome: outcome.grading_key,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One run, and the losses that belong to it if they are known."""
+    """One model in one setting, problem by problem, and its losses if they are known."""
 
     label: str
-    run_path: Path
-    results: Mapping[str, Any]
-    losses: Mapping[str, Any] | None
+    setting: Setting
+    provider: str
+    outcomes: Sequence[Outcome]
+    losses: Mapping[str, Any] | None = None
+
+    @property
+    def ks(self) -> list[int]:
+        """The budgets that are reported."""
+        return [k for k in KS if k <= self.max_k]
+
+    @property
+    def max_k(self) -> int:
+        """The fewest hypotheses of a valid problem that has any."""
+        counts = [one.num_samples for one in self.outcomes if one.valid and one.num_samples]
+        if not counts:
+            message = f"{self.label}: no valid problem has hypotheses."
+            raise ValueError(message)
+        return min(counts)
+
+    @property
+    def curve(self) -> list[list[float]]:
+        """Rows of k, pass@k over valid problems, and its interval."""
+        valid = [outcome for outcome in self.outcomes if outcome.valid]
+        scope = summarise_scope(valid, choose_ks(self.max_k), seed=0)
+        rows = scope.pass_at_k.items()
+        return [[k, value, *(scope.ci95[k] or (value, value))] for k, value in rows]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "pair": [describe(entry) for entry in pair],
             "pair_contrast": contrast(*pair) if pair else None,
         }
-    except (Jupyt5Error, OSError, KeyError, ValueError) as exc:
+    except (Jupyt5Error, OSError, KeyError, TypeError, ValueError) as exc:
         sys.stderr.write(f"error: {exc}\n")
         return 1
     args.out.mkdir(parents=True, exist_ok=True)
@@ -79,7 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=Path, nargs=4, metavar="RUN", help="in any order")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="in any order")
     parser.add_argument("--losses", type=Path, metavar="FILE", help="of jupyt5-train evaluate")
     parser.add_argument("--pair", nargs=2, default=[], metavar="NAME=RUN", help="two models")
     parser.add_argument(
@@ -90,33 +127,49 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def read_settings(paths: Sequence[Path], losses_path: Path | None) -> dict[Setting, Entry]:
-    """Read the four runs of one model; refuses other settings and a second model."""
+    """Read one model in the four settings; refuses other settings and a second model."""
     losses = read_losses(losses_path)
-    entries: dict[Setting, Entry] = {}
-    models: set[str] = set()
-    for path in paths:
-        results = read_results(path)
-        setting = setting_of(results, path)
-        models.add(str(results["settings"].get("model_sha256")))
-        label = f"C = {setting[0]}, {'one' if setting[1] else 'no'} following cell"
-        entries[setting] = Entry(label, path, results, losses.get(setting))
-    if set(entries) != set(SETTINGS):
-        message = f"The runs have the settings {sorted(entries)}; wanted are {list(SETTINGS)}."
+    found = [entry for path in paths for entry in read_entries(path)]
+    entries = {entry.setting: replace(entry, losses=losses.get(entry.setting)) for entry in found}
+    if set(entries) != set(SETTINGS) or len(found) != len(SETTINGS):
+        told = sorted(entry.setting for entry in found)
+        message = f"The runs have the settings {told}; wanted are {list(SETTINGS)}, once each."
         raise ValueError(message)
-    if len(models) > 1:
-        message = "The runs are of different models. Give four runs of one."
+    providers = {entry.provider for entry in found}
+    if len(providers) > 1:
+        message = f"The runs are of different models: {', '.join(sorted(providers))}."
         raise ValueError(message)
     return {setting: entries[setting] for setting in SETTINGS}
 
 
-def setting_of(results: Mapping[str, Any], path: Path) -> Setting:
-    """(C, following cells) of a run."""
-    try:
-        settings = results["settings"]
-        return settings["num_context_cells"], settings["num_following_cells"]
-    except KeyError as exc:
-        message = f"{path} has no {exc} in its settings. Make it with dsp-eval run --provider."
-        raise ValueError(message) from exc
+def read_entries(path: Path) -> Iterator[Entry]:
+    """Yield what a run's folder holds, or each sampled row of a table of compare_models.py."""
+    if path.is_file():
+        for row in json.loads(path.read_text("utf-8")):
+            if not row["greedy"]:
+                outcomes = [Outcome(**outcome) for outcome in row["outcomes"]]
+                yield make_entry(row, str(row["provider"]), outcomes)
+        return
+    results = read_results(path)
+    outcomes = [
+        Outcome(
+            valid=problem["usable"] == "yes",
+            **{name: problem[name] for name in Outcome.__slots__ if name != "valid"},
+        )
+        for problem in results["problems"]
+    ]
+    settings = results["settings"]
+    if "num_context_cells" not in settings:
+        message = f"{path} does not say what its model saw. Make it with dsp-eval run --provider."
+        raise ValueError(message)
+    # The name says where the model lay; the hash says which it was.
+    yield make_entry(settings, str(settings["model_sha256"]), outcomes)
+
+
+def make_entry(row: Mapping[str, Any], provider: str, outcomes: Sequence[Outcome]) -> Entry:
+    setting = (row["num_context_cells"], row["num_following_cells"])
+    label = f"C = {setting[0]}, {'one' if setting[1] else 'no'} following cell"
+    return Entry(label, setting, provider, outcomes)
 
 
 def read_losses(path: Path | None) -> dict[Setting, Mapping[str, Any]]:
@@ -133,26 +186,25 @@ def read_pair(specs: Sequence[str], loss_paths: Sequence[Path]) -> list[Entry]:
         if not separator:
             message = f"--pair {spec!r} is not NAME=RUN, e.g. full=runs/full."
             raise ValueError(message)
-        results = read_results(Path(path))
+        (entry,) = read_entries(Path(path))
         losses = read_losses(loss_paths[idx]) if loss_paths else {}
-        setting = setting_of(results, Path(path))
-        entries.append(Entry(label, Path(path), results, losses.get(setting)))
+        entries.append(replace(entry, label=label, losses=losses.get(entry.setting)))
     return entries
 
 
 def describe(entry: Entry) -> dict[str, Any]:
     """What the table says of a run."""
-    results, losses = entry.results, entry.losses or {}
+    losses = entry.losses or {}
+    scopes = summarise(entry.outcomes, entry.ks, seed=0)
     return {
         "label": entry.label,
-        "setting": setting_of(results, entry.run_path),
-        "provider": results["provider"],
-        "num_valid": results["num_valid"],
-        "num_problems": results["num_problems"],
-        "num_samples": results["num_samples"],
-        "pass_at_k": {scope: results["pass_at_k"][scope] for scope in ("valid", "distinct")},
-        "ci95": {scope: results["ci95"][scope] for scope in ("valid", "distinct")},
-        "curve": results["curve"],
+        "setting": entry.setting,
+        "num_valid": sum(outcome.valid for outcome in entry.outcomes),
+        "num_problems": len(entry.outcomes),
+        "num_samples": sum(outcome.num_samples for outcome in entry.outcomes),
+        "pass_at_k": {name: by_k(scopes[name].pass_at_k) for name in GROUPS},
+        "ci95": {name: by_k(scopes[name].ci95) for name in GROUPS},
+        "curve": entry.curve,
         "losses": {
             name: {"value": losses[name], "ci95": losses["ci95"].get(name)}
             for name in losses
@@ -161,22 +213,55 @@ def describe(entry: Entry) -> dict[str, Any]:
     }
 
 
+def by_k(values: Mapping[int, Any]) -> dict[str, Any]:
+    return {str(k): value for k, value in values.items()}
+
+
 def contrast(without: Entry, having: Entry) -> dict[str, Any]:
     """What is gained: differences of pass@k and of losses, paired, with their intervals."""
-    compared = compare_runs(without.run_path, having.run_path)
-    gained: dict[str, Any] = {"pass_at_k": compared["pass_at_k"], "losses": {}}
-    if without.losses and having.losses:
-        for name, rows in without.losses["notebooks"].items():
-            first, second = np.array(rows), np.array(having.losses["notebooks"][name])
-            if not np.array_equal(first[:, 1], second[:, 1]):
-                message = "The losses are not over the same targets. Evaluate with one --seed."
-                raise ValueError(message)
-            draws = resample_losses(second) - resample_losses(first)
-            totals = second.sum(axis=0)[0] - first.sum(axis=0)[0]
-            gained["losses"][name] = {
-                "difference": totals / first.sum(axis=0)[1],
-                "ci95": np.nanquantile(draws, [0.025, 0.975]).tolist(),
-            }
+    return {
+        "pass_at_k": {name: gained_passes(without, having, name) for name in GROUPS},
+        "losses": gained_losses(without, having),
+    }
+
+
+def gained_passes(without: Entry, having: Entry, scope: str) -> dict[str, Any]:
+    """Over the problems that are valid in both; a resample draws the same clusters for both."""
+    both = {one.task_id for one in without.outcomes if one.valid}
+    both &= {one.task_id for one in having.outcomes if one.valid}
+    pair = [
+        sorted((one for one in entry.outcomes if one.task_id in both), key=lambda one: one.task_id)
+        for entry in (without, having)
+    ]
+    ks = [k for k in without.ks if k in having.ks]
+    (first_GK, clusters), (second_GK, _) = (
+        mean_by_group(tabulate_pass_at_k(outcomes, ks), outcomes, GROUPS[scope])
+        for outcomes in pair
+    )
+    differences_GK = second_GK - first_GK
+    bands = bootstrap_means(differences_GK, clusters, seed=0)
+    rows = zip(ks, differences_GK.mean(axis=0), bands, strict=True)
+    return {
+        str(k): {"difference": float(mean), "ci95": list(band) if band else None}
+        for k, mean, band in rows
+    }
+
+
+def gained_losses(without: Entry, having: Entry) -> dict[str, Any]:
+    gained: dict[str, Any] = {}
+    if not without.losses or not having.losses:
+        return gained
+    for name, rows in without.losses["notebooks"].items():
+        first, second = np.array(rows), np.array(having.losses["notebooks"][name])
+        if first.shape != second.shape or not np.array_equal(first[:, 1], second[:, 1]):
+            message = "The losses are not over the same targets. Evaluate with one --seed."
+            raise ValueError(message)
+        draws = resample_losses(second) - resample_losses(first)
+        (first_nats, num_ids), (second_nats, _) = first.sum(axis=0), second.sum(axis=0)
+        gained[name] = {
+            "difference": (second_nats - first_nats) / num_ids,
+            "ci95": np.nanquantile(draws, [0.025, 0.975]).tolist(),
+        }
     return gained
 
 
@@ -272,7 +357,7 @@ def draw(entries: Mapping[Setting, Entry], pair: Sequence[Entry], path: Path) ->
 def draw_curves(axes: Any, entries: Mapping[Any, Entry], title: str) -> None:
     for key, entry in entries.items():
         colour = COLOURS.get(key, key)
-        k, mean, low, high = np.array(entry.results["curve"], float).T
+        k, mean, low, high = np.array(entry.curve, float).T
         axes.plot(k, 100 * mean, "o-", markersize=3, color=colour, label=entry.label)
         axes.fill_between(k, 100 * low, 100 * high, alpha=0.15, color=colour, linewidth=0)
     axes.set_xscale("log")

@@ -40,42 +40,16 @@ def make_run(folder: Path, *, context: int, following: int, gain: float, model: 
         }
         for idx in range(30)
     ]
-    rate = float(np.mean([problem["num_correct"] / 10 for problem in problems]))
-    by_k = {"1": rate, "10": min(1.0, rate + 0.2)}
-    bands = {"1": [rate - 0.05, rate + 0.05], "10": None}
     results = {
-        "suite": "dsp",
-        "suite_version": "dsp-v1",
-        "provider": "jupyt5:model",
         "settings": {
             "num_context_cells": context,
             "num_following_cells": following,
             "model_sha256": model,
-            "problem_set": "p",
         },
-        "environment": {},
-        "num_problems": 30,
-        "num_valid": 30,
-        "num_samples": 300,
-        "pass_at_k": {"valid": by_k, "distinct": by_k},
-        "ci95": {"valid": bands, "distinct": bands},
-        "curve": [[1, rate, rate - 0.05, rate + 0.05], [10, rate + 0.2, rate + 0.1, rate + 0.3]],
         "problems": problems,
     }
     folder.mkdir(parents=True)
     (folder / "results.json").write_text(json.dumps(results))
-    for name in ("samples", "verdicts"):
-        lines = [
-            {
-                "task_id": problem["task_id"],
-                "sample_idx": idx,
-                "verdict": "passed" if idx < problem["num_correct"] else "wrong",
-                "flags": [],
-            }
-            for problem in problems
-            for idx in range(10)
-        ]
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
@@ -146,6 +120,27 @@ def test_table_and_plot(
     assert gained["difference"] > 0.1
     assert gained["ci95"][0] < gained["difference"] < gained["ci95"][1]
     assert (out / "ablation.png").stat().st_size > 20_000
+
+
+def test_the_table_of_a_comparison_serves_too(
+    ablation: ModuleType, runs: list[str], tmp_path: Path
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        results = json.loads((Path(run) / "results.json").read_text())
+        names = ("task_id", "num_samples", "num_correct", "grading_key", "cluster")
+        outcomes = [
+            {**{name: problem[name] for name in names}, "valid": problem["usable"] == "yes"}
+            for problem in results["problems"]
+        ]
+        row = {**results["settings"], "provider": "jupyt5:nano", "outcomes": outcomes}
+        rows += [{**row, "greedy": False}, {**row, "greedy": True}]
+    table = tmp_path / "table.json"
+    table.write_text(json.dumps(rows))
+    assert ablation.main([str(table), "--out", str(tmp_path / "table")]) == 0
+    assert ablation.main([*runs, "--out", str(tmp_path / "runs")]) == 0
+    written = [(tmp_path / name / "ablation.json").read_text() for name in ("table", "runs")]
+    assert written[0] == written[1]
 
 
 def test_without_losses(ablation: ModuleType, runs: list[str], tmp_path: Path) -> None:
