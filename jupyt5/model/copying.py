@@ -1,7 +1,8 @@
 """Guesses for the next ids, copied from the source: what followed the same ids there.
 
-The decoder checks a guess in one call, so what is generated stays what it would have been without
-(prompt look-up decoding, here over the encoder's ids: neighbouring cells).
+The decoder checks a guess in one call, so what is generated stays what it would have been without,
+up to the last bits of float sums (prompt look-up decoding, here over the encoder's ids:
+neighbouring cells).
 """
 
 from collections.abc import Sequence

@@ -194,7 +194,7 @@ def _quantise_encoder(path: Path) -> None:
 
 
 def _quantise_decoder(path: Path) -> None:
-    """Weights in blocks, activations row by row: no row of a call changes another's logits."""
+    """Weights in blocks, activations row by row: no row of a call changes another's scale."""
     import onnx
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
