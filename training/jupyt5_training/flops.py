@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from jupyt5.model.presets import ModelShape
 
 __all__ = ["FlopCount", "count_flops", "find_peak"]
@@ -47,6 +49,9 @@ def count_flops(shape: ModelShape, *, peak: float = 0.0) -> FlopCount:
     return FlopCount(source=6.0 * source, target=6.0 * target, peak=peak)
 
 
-def find_peak(device_name: str) -> float:
-    """Return a device's peak by a part of its name, FLOP/s; 0 if it is not known."""
+def find_peak(device: torch.device) -> float:
+    """Return a device's peak, FLOP/s; 0 if it is not known."""
+    if device.type != "cuda":
+        return 0.0
+    device_name = torch.cuda.get_device_name(device)
     return next((peak for name, peak in _PEAKS.items() if name in device_name), 0.0)

@@ -69,49 +69,46 @@ def run_recipe(
     init_from: Path | None = None,
     dsp_problems: Path | None = None,
 ) -> dict[str, object]:
-    """Train a recipe on prepared data; the result is ``OUT/model``, a checkpoint folder.
-
-    Under ``torchrun`` every rank calls it.
+    """Train a recipe on prepared data (all ranks); makes ``OUT/model``, a checkpoint folder.
 
     Args:
         recipe: The run.
         data: Folder made by ``jupyt5-train prepare``.
         out: The run's folder: checkpoints, metrics, loss curve.
         resume: Go on from the newest checkpoint in ``out``, if there is one.
-        init_from: A new run starts from the weights of this checkpoint folder.
+        init_from: A new run starts from this checkpoint folder's weights.
         dsp_problems: Problems for a small ``dsp-eval`` every ``recipe.dsp_every`` steps.
 
     Returns:
-        The summary, see ``summarise``.
+        See ``summarise``.
 
     Raises:
         TrainingError: If the data are unusable, or ``out`` holds another run.
         KeyboardInterrupt: After Ctrl-C, once a checkpoint is written.
         RequeueRequest: After a scheduler's signal, likewise.
     """
-    if recipe.num_threads:
-        torch.set_num_threads(recipe.num_threads)
+    torch.set_num_threads(recipe.num_threads or torch.get_num_threads())
     with joined_ranks() as ranks:
         # torchrun repeats the command after a rank was lost.
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        checkpoints = find_checkpoints(out)
-        if checkpoints and not resume:
-            message = (
-                f"{out} holds a run already. Continue it with --resume or choose another --out."
-            )
+        if find_checkpoints(out) and not resume:
+            message = f"{out} holds a run already. Go on with --resume or choose another --out."
             raise TrainingError(message)
         job = load_job(recipe, data, out, ranks=ranks, init_from=init_from)
         if ranks.is_main:
-            _check_same_run(job.recipe, data, out, checkpoints[-1] if checkpoints else None)
+            _check_same_run(job.recipe, data, out)
         ranks.barrier()
-        job = replace(job, handover=_open_handover(job, dsp_problems))
-        progress = _restore(job, resume=resume)
-        if progress.step < job.recipe.steps:
-            TrainingLoop(job, progress).run()
-        if ranks.is_main:
-            export_model(out, out / "model")
-        ranks.barrier()
+        _train(replace(job, handover=_open_handover(job, dsp_problems)), resume=resume)
     return summarise(out)
+
+
+def _train(job: Job, *, resume: bool) -> None:
+    progress = _restore(job, resume=resume)
+    if progress.step < job.recipe.steps:
+        TrainingLoop(job, progress).run()
+    if job.ranks.is_main:
+        export_model(job.out, job.out / "model")
+    job.ranks.barrier()
 
 
 def _restore(job: Job, *, resume: bool) -> Progress:
@@ -164,25 +161,22 @@ def load_job(
         TrainingError: If data, recipe and the weights to start from do not fit each other.
         UsageError: If the recipe holds a value that no run can have.
     """
-    info = read_data_info(data)
+    manifest_sha256 = str(read_data_info(data)["corpus_manifest_sha256"])
     tokenizer = load_data_tokenizer(data)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=tokenizer.vocab_size))
     check_recipe(recipe, world_size=ranks.world_size)
     feed = _open_feed(recipe, data, out, ranks)
     if recipe.epochs:
-        num_steps = recipe.epochs * len(feed.open_plan(0)) // recipe.micro_batches
-        recipe = replace(recipe, steps=max(1, num_steps))
-        logger.info("%d epochs are %d steps", recipe.epochs, recipe.steps)
+        recipe = replace(recipe, steps=_count_steps(recipe, feed))
     model, parents = initial_model(recipe, tokenizer, init_from)
     device = find_device(ranks)
-    stepper = _build_stepper(recipe, model, ranks, device=device, pad=feed.pad)
-    peak = find_peak(torch.cuda.get_device_name(device)) if device.type == "cuda" else 0.0
     return Job(
         recipe=recipe,
         out=out,
         model=model,
+        stepper=_build_stepper(recipe, model, ranks, device=device, pad=feed.pad),
+        # After the stepper, which moves and shards the model.
         average=_build_average(recipe, model, ranks, device=device, pad=feed.pad),
-        stepper=stepper,
         feed=feed,
         tokenizer=tokenizer,
         validation_maker=_open_validation(recipe, data),
@@ -190,13 +184,19 @@ def load_job(
             name=recipe.name,
             formatter=recipe.examples.formatter,
             parents=parents,
-            data_manifest_sha256=str(info["corpus_manifest_sha256"]),
+            data_manifest_sha256=manifest_sha256,
             git_commit=_git_commit(),
         ),
         ranks=ranks,
-        flops=count_flops(recipe.model, peak=peak),
+        flops=count_flops(recipe.model, peak=find_peak(device)),
         handover=None,
     )
+
+
+def _count_steps(recipe: Recipe, feed: Feed) -> int:
+    num_steps = max(1, recipe.epochs * len(feed.open_plan(0)) // recipe.micro_batches)
+    logger.info("%d epochs are %d steps", recipe.epochs, num_steps)
+    return num_steps
 
 
 def _open_feed(recipe: Recipe, data: Path, out: Path, ranks: Ranks) -> Feed:
@@ -287,7 +287,7 @@ def _build_average(
     return result
 
 
-def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | None) -> None:
+def _check_same_run(recipe: Recipe, data: Path, out: Path) -> None:
     """Record a new run's recipe and data; compare a resumed one with the record.
 
     The optimizer's settings may change: they shape only the steps to come. The change is noted
@@ -297,7 +297,8 @@ def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | No
         json.dumps({"recipe": asdict(recipe), "data_sha256": sha256_file(data / "data.json")})
     )
     path = out / "recipe.json"
-    if checkpoint is None:
+    checkpoints = find_checkpoints(out)
+    if not checkpoints:
         out.mkdir(parents=True, exist_ok=True)
         _write_json(path, record)
         return
@@ -316,8 +317,8 @@ def _check_same_run(recipe: Recipe, data: Path, out: Path, checkpoint: Path | No
         )
         raise TrainingError(message)
     if changed:
-        logger.warning("the optimizer's settings change after %s", checkpoint.name)
-        change = {"after": checkpoint.name, _SCHEDULE: old["recipe"][_SCHEDULE]}
+        logger.warning("the optimizer's settings change after %s", checkpoints[-1].name)
+        change = {"after": checkpoints[-1].name, _SCHEDULE: old["recipe"][_SCHEDULE]}
         _write_json(path, {**record, "earlier": [*old.get("earlier", []), change]})
 
 

@@ -89,17 +89,8 @@ class Stepper:
             stop_kind: What this rank was asked for.
             accept: Given loss and gradient norm: whether to change the weights.
         """
-        batches = [item.batch for item in step.micro_batches]
-        sizes = [batch.source_BS.size + batch.target_BT.size for batch in batches]
-        counts = self.ranks.gather(
-            [
-                sum(batch.num_target for batch in batches),
-                sum(batch.num_useful for batch in batches),
-                sum(sizes),
-                step.wait_s,
-            ]
-        )
-        num_target, num_useful, num_padded = (int(total) for total in counts[:, :3].sum(axis=0))
+        counts, wait_s = self._count(step)
+        num_useful, num_target, num_padded = counts
         rows = self._accumulate(step, num_target, stop_kind)
         loss = float(rows[:, 0].sum()) / num_target
         grad_norm = self._clip()
@@ -114,11 +105,25 @@ class Stepper:
             num_useful=num_useful,
             num_target=num_target,
             num_padded=num_padded,
-            wait_s=float(counts[:, 3].max()),
+            wait_s=wait_s,
             rank_step_s=(float(rows[:, 1].min()), float(rows[:, 1].max())),
             loss_scale=self.scaler.scale,
             stop=StopKind(int(rows[:, 2].max())),
         )
+
+    def _count(self, step: StepInput) -> tuple[tuple[int, int, int], float]:
+        """Return the step's ids on all ranks (useful, target, padded) and the longest wait."""
+        batches = [item.batch for item in step.micro_batches]
+        rows = self.ranks.gather(
+            [
+                sum(batch.num_useful for batch in batches),
+                sum(batch.num_target for batch in batches),
+                sum(batch.source_BS.size + batch.target_BT.size for batch in batches),
+                step.wait_s,
+            ]
+        )
+        useful, target, padded = (int(total) for total in rows[:, :3].sum(axis=0))
+        return (useful, target, padded), float(rows[:, 3].max())
 
     def _accumulate(
         self, step: StepInput, num_target: int, stop_kind: Callable[[], StopKind]
