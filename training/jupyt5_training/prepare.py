@@ -115,11 +115,7 @@ def write_data(
         FileExistsError: If ``out`` is not empty.
     """
     require_new_folder(out)
-    if tokenizer_path is not None:
-        tokenizer = Tokenizer.load(tokenizer_path)
-    else:
-        logger.info("training a tokenizer of %d ids", config.vocab_size)
-        tokenizer = train_tokenizer(_sample_texts(documents, config), config.vocab_size)
+    tokenizer = _open_tokenizer(documents, config, tokenizer_path)
     with atomic_folder(out) as folder:
         counts = _write_arrays(documents(), folder, tokenizer, config)
         tokenizer.save(folder / "tokenizer.json")
@@ -133,6 +129,15 @@ def write_data(
         }
         write_atomic(folder / DATA_NAME, json.dumps(info, indent=2, sort_keys=True) + "\n")
     return info
+
+
+def _open_tokenizer(
+    documents: Callable[[], Iterator[Document]], config: PrepareConfig, path: Path | None
+) -> Tokenizer:
+    if path is not None:
+        return Tokenizer.load(path)
+    logger.info("training a tokenizer of %d ids", config.vocab_size)
+    return train_tokenizer(_sample_texts(documents, config), config.vocab_size)
 
 
 def _find_shards(corpus: Path) -> tuple[Path, ...]:
