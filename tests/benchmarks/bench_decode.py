@@ -90,13 +90,16 @@ class Sides:
         }
 
     def generate(self, request: DecodeRequest) -> list[int]:
-        """Answer greedily with transformers' own loop."""
+        """Answer greedily with transformers' own loop, under the engines' rules."""
+        eos = self.tokenizer.special.eos
         with torch.inference_mode():
             ids = self.model.generate(
                 torch.tensor([list(request.source_ids)]),
                 max_new_tokens=request.max_tokens,
                 do_sample=False,
                 num_beams=1,
+                suppress_tokens=sorted(self.tokenizer.special_id_set - {eos}),
+                begin_suppress_tokens=[eos],
             )
         return ids[0].tolist()
 
