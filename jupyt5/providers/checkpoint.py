@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jupyt5.errors import CheckpointError, ProviderError
-from jupyt5.infilling import plan_example, render_ids, select_neighbours, split_prefix
+from jupyt5.infilling import plan_example, render_ids, split_prefix
 from jupyt5.model.checkpoint import (
     TOKENIZER_NAME,
     CheckpointMeta,
@@ -15,6 +15,7 @@ from jupyt5.model.checkpoint import (
 )
 from jupyt5.model.decoding import DecodeRequest, Engine
 from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.texts import find_window
 from jupyt5.tokenizer import Tokenizer
 
 __all__ = ["CheckpointProvider", "load_checkpoint_provider", "render_request"]
@@ -92,7 +93,7 @@ def render_request(
     """
     whole_lines, open_line = split_prefix(request.prefix)
     prefix_ids, suffix_ids = tokenizer.encode(whole_lines), tokenizer.encode(request.suffix)
-    window = _window(request)
+    window = find_window(request)
     cells = [request.cells[idx] for idx in window]
     target = window.index(request.target_idx)
     ids = {idx: tokenizer.encode(cell.source) for idx, cell in enumerate(cells) if idx != target}
@@ -113,23 +114,6 @@ def render_request(
     ids[target] = prefix_ids + suffix_ids
     kinds = {idx: cell.kind for idx, cell in enumerate(cells)}
     return render_ids(plan, ids, kinds, tokenizer.special), tokenizer.encode(open_line)
-
-
-def _window(request: FillRequest) -> list[int]:
-    """Indices of the cells that the plan can reach, so that no other cell is tokenised."""
-
-    def is_skipped(idx: int) -> bool:
-        cell = request.cells[idx]
-        return request.skip_blank and (cell.kind == "raw" or not cell.source.strip())
-
-    before, after = select_neighbours(
-        len(request.cells),
-        request.target_idx,
-        num_context_cells=request.num_context_cells,
-        num_following_cells=request.num_following_cells,
-        is_skipped=is_skipped,
-    )
-    return sorted((*before, request.target_idx, *after))
 
 
 def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
