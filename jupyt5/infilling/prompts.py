@@ -1,8 +1,9 @@
 """A plan in words: one text for causal and fill-in-the-middle models, messages for chat models.
 
-Both are a Markdown document, which such models have read a lot of: Markdown cells as they are,
-code cells in fences. What a request for the same cell repeats comes first and the text before
-the cursor last, so that a runtime which keeps its state only has to read what was typed since.
+A prompt is a script in percent format (``# %%`` opens a cell), as notebooks in training data of
+code models are; messages show cells as Markdown does, code in fences. What requests for one cell
+have in common comes first and the text before the cursor last, so that a runtime which keeps its
+state only has to read what was typed since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,11 @@ from jupyt5.infilling.planning import Segment, SegmentRole
 from jupyt5.infilling.texts import CellText
 
 __all__ = ["Message", "Prompt", "render_messages", "render_prompt"]
+
+_CODE_MARK = "# %%\n"
+_TEXT_MARK = "# %% [markdown]\n"
+_QUOTES = '"""'
+_STOPS = ("\n# %%",)
 
 _FENCE = "```"
 _OPEN_FENCE = "```python\n"
@@ -68,14 +74,19 @@ def render_prompt(
             before it.
     """
     parts = _Parts.collect(plan, texts)
-    opening = _open_cell(parts) + parts.prefix
+    blocks = [_to_script(*cell) for cell in parts.context]
+    following = [_to_script(*cell) for cell in parts.following]
+    # Text to be written is not commented, but quoted, which is percent format as well.
+    opening = _CODE_MARK if parts.is_code else f"{_TEXT_MARK}{_QUOTES}\n"
+    stop = _STOPS if parts.is_code else (f"\n{_QUOTES}", *_STOPS)
     if infill:
-        blocks = [*parts.context, opening]
-        closing = f"\n{_FENCE}" if parts.is_code else ""
-        after = "\n\n".join([parts.suffix + closing, *parts.following])
-        return Prompt(before="\n\n".join(blocks), after=after, stop=parts.stop)
-    blocks = [*parts.context, *_tell_following(parts), opening]
-    return Prompt(before="\n\n".join(blocks), after="", stop=parts.stop)
+        closing = "" if parts.is_code else f"\n{_QUOTES}"
+        after = "\n\n".join([parts.suffix + closing, *following])
+    else:
+        notes = "\n\n".join(_tell_following(parts))
+        blocks += [_to_script("markdown", notes)] if notes else []
+        after = ""
+    return Prompt(before="\n\n".join([*blocks, opening + parts.prefix]), after=after, stop=stop)
 
 
 def render_messages(
@@ -87,11 +98,11 @@ def render_messages(
         plan: From ``plan_example``, over the views of ``texts``.
         texts: Every cell that the plan names.
         prefill: The last message is the beginning of the answer, up to the cursor, which the
-            model goes on with; an answer in a code cell ends at ``Prompt.stop``. Without it the
-            text before the cursor is told by the user.
+            model goes on with; code is in a fence there, whose end ends the answer. Without it
+            the text before the cursor is told by the user.
     """
     parts = _Parts.collect(plan, texts)
-    blocks = [_BEFORE, *parts.context] if parts.context else []
+    blocks = [_BEFORE, *(_wrap(*cell) for cell in parts.context)] if parts.context else []
     blocks += _tell_following(parts)
     if parts.prefix.strip() and not prefill:
         blocks += [_BEGINNING, _wrap(parts.kind, parts.prefix)]
@@ -101,28 +112,24 @@ def render_messages(
         {"role": "user", "content": "\n\n".join(blocks)},
     ]
     if prefill:
-        messages.append({"role": "assistant", "content": _open_cell(parts) + parts.prefix})
+        opening = _OPEN_FENCE if parts.is_code else ""
+        messages.append({"role": "assistant", "content": opening + parts.prefix})
     return messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """A plan's texts by what they are: cells as blocks, the target's own text as it is."""
+    """A plan's texts by what they are; cells are pairs of kind and text."""
 
     kind: str
-    context: Sequence[str]
-    following: Sequence[str]
-    following_kind: str
+    context: Sequence[tuple[str, str]]
+    following: Sequence[tuple[str, str]]
     prefix: str
     suffix: str
 
     @property
     def is_code(self) -> bool:
         return self.kind == "code"
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        return (f"\n{_FENCE}",) if self.is_code else (f"\n{_OPEN_FENCE.rstrip()}",)
 
     @classmethod
     def collect(cls, plan: Sequence[Segment], texts: Mapping[int, CellText]) -> "_Parts":
@@ -131,14 +138,12 @@ class _Parts:
         def cut(*roles: SegmentRole) -> list[tuple[str, str]]:
             found = (segment for segment in plan if segment.role in roles)
             cells = ((texts[segment.cell_idx], segment) for segment in found)
-            return [(cell.kind, cell.cut(part.start, part.end)) for cell, part in cells]
+            return [(_name_kind(cell.kind), cell.cut(part.start, part.end)) for cell, part in cells]
 
-        following = cut("following")
         return cls(
             kind=_name_kind(texts[target].kind),
-            context=[_wrap(*cell) for cell in cut("context")],
-            following=[_wrap(*cell) for cell in following],
-            following_kind=_name_kind(following[0][0]) if following else "",
+            context=cut("context"),
+            following=cut("following"),
             prefix="".join(text for _, text in cut("prefix")),
             suffix="".join(text for _, text in cut("suffix")),
         )
@@ -148,19 +153,25 @@ def _tell_following(parts: _Parts) -> list[str]:
     """Return the blocks that tell a model what it cannot be shown in its place."""
     blocks: list[str] = []
     if parts.following:
-        blocks += [_AFTER[parts.following_kind], *parts.following]
+        blocks.append(_AFTER[parts.following[0][0]])
+        blocks += [_wrap(*cell) for cell in parts.following]
     if parts.suffix.strip():
         blocks += [_ENDING, _wrap(parts.kind, parts.suffix)]
     return blocks
 
 
-def _open_cell(parts: _Parts) -> str:
-    return _OPEN_FENCE if parts.is_code else ""
-
-
 def _wrap(kind: str, text: str) -> str:
+    """Return a cell as a block of a Markdown document."""
     body = text.strip("\n")
-    return f"{_OPEN_FENCE}{body}\n{_FENCE}" if _name_kind(kind) == "code" else body
+    return f"{_OPEN_FENCE}{body}\n{_FENCE}" if kind == "code" else body
+
+
+def _to_script(kind: str, text: str) -> str:
+    """Return a cell as a block of a script in percent format."""
+    body = text.strip("\n")
+    if kind == "code":
+        return _CODE_MARK + body
+    return _TEXT_MARK + "\n".join(f"# {line}".rstrip() for line in body.split("\n"))
 
 
 def _name_kind(kind: str) -> str:
