@@ -1,7 +1,7 @@
 """``jupyt5:`` providers: a checkpoint folder, decoded by the runtime its weights are for."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from jupyt5.errors import CheckpointError, ProviderError
@@ -15,12 +15,11 @@ from jupyt5.model.checkpoint import (
 )
 from jupyt5.model.decoding import DecodeRequest, Engine
 from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.growing import GrowingText
 from jupyt5.providers.texts import find_window
 from jupyt5.tokenizer import Tokenizer
 
 __all__ = ["CheckpointProvider", "load_checkpoint_provider", "render_request"]
-
-_REPLACEMENT = "\ufffd"
 
 
 class CheckpointProvider:
@@ -55,11 +54,11 @@ class CheckpointProvider:
             max_tokens=max(1, min(sampling.max_tokens, room)),
             seed=seed,
         )
-        texts: dict[int, _GrowingText] = {}
+        texts: dict[int, GrowingText] = {}
         try:
             for step in self._engine.decode(decode, cancel):
                 text = texts.setdefault(
-                    step.hypothesis_idx, _GrowingText(self._tokenizer, forced_ids)
+                    step.hypothesis_idx, GrowingText(self._tokenizer.decode, forced_ids)
                 )
                 delta = text.add(step.token_id, step.log_prob, finished=step.finished)
                 mean = text.mean_logprob if step.finished else None
@@ -131,34 +130,3 @@ def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
         )
         raise ProviderError(message) from exc
     return TorchEngine(folder, tokenizer)
-
-
-class _GrowingText:
-    """Decodes one hypothesis as it grows: a character is shown once all its bytes are there."""
-
-    def __init__(self, tokenizer: Tokenizer, forced_ids: Sequence[int]) -> None:
-        self._tokenizer = tokenizer
-        # Decoding starts from the forced ids, so that a character split between them and the
-        # first generated id is whole; their own text is not repeated.
-        self._ids = list(forced_ids)
-        self._shown = len(tokenizer.decode(self._ids))
-        self._log_prob = 0.0
-        self._num_steps = 0
-
-    @property
-    def mean_logprob(self) -> float:
-        """Mean log-probability a generated id, its end mark included."""
-        return self._log_prob / max(1, self._num_steps)
-
-    def add(self, token_id: int | None, log_prob: float | None, *, finished: bool) -> str:
-        """Add an id; return the text that has become certain."""
-        self._num_steps += 1
-        self._log_prob += log_prob or 0.0
-        if token_id is not None:
-            self._ids.append(token_id)
-        text = self._tokenizer.decode(self._ids)
-        if not finished:
-            text = text.rstrip(_REPLACEMENT)
-        delta = text[self._shown :]
-        self._shown = max(self._shown, len(text))
-        return delta
