@@ -4,21 +4,26 @@ from collections.abc import Callable
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jupyt5.errors import ProviderError, UsageError
 from jupyt5.providers.base import Provider, ProviderInfo
+
+if TYPE_CHECKING:
+    from jupyt5.providers.openai import OpenAISettings
 
 __all__ = ["DEFAULT_PROVIDER_URI", "list_providers", "load_provider"]
 
 DEFAULT_PROVIDER_URI = "jupyt5:nano"
 
 
-def load_provider(uri: str) -> Provider:
+def load_provider(uri: str, *, openai: "OpenAISettings | None" = None) -> Provider:
     """Load the provider that a URI names.
 
     Args:
         uri: ``jupyt5:nano`` (bundled), ``jupyt5:/path/to/checkpoint``, ``gguf:/path/to/file``,
             ``hf:/path-or-id``, ``openai:MODEL@BASE_URL`` or ``fake:``.
+        openai: Key and limits for ``openai:``; by default those of the environment.
 
     Raises:
         UsageError: If the URI has no known scheme; lists the schemes.
@@ -33,7 +38,7 @@ def load_provider(uri: str) -> Provider:
             "openai:MODEL@BASE_URL, fake:"
         )
         raise UsageError(message)
-    return loader(rest)
+    return _load_openai(rest, openai) if scheme == "openai" else loader(rest)
 
 
 def list_providers() -> tuple[ProviderInfo, ...]:
@@ -86,10 +91,10 @@ def _load_hf(name: str) -> Provider:
     return load_hf_provider(name)
 
 
-def _load_openai(spec: str) -> Provider:
+def _load_openai(spec: str, settings: "OpenAISettings | None" = None) -> Provider:
     from jupyt5.providers.openai import load_openai_provider
 
-    return load_openai_provider(spec)
+    return load_openai_provider(spec, settings)
 
 
 def _load_fake(spec: str) -> Provider:
