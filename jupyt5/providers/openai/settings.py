@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Literal, cast, get_args
+from typing import Literal, TypedDict, Unpack, cast, get_args
 
 import httpx
 
@@ -21,6 +21,14 @@ Style = Literal["chat", "fim", "completions"]
 _SPEC = re.compile(r"(?P<model>[^\s#]+?)(?:@(?P<url>https?://[^\s#]*))?(?:#(?P<style>\w*))?")
 _KEY = re.compile(r"[\x21-\x7e]+")
 _FORM = "openai:MODEL@BASE_URL, e.g. openai:qwen2.5-coder@http://127.0.0.1:11434/v1"
+
+
+class _Limits(TypedDict, total=False):
+    connect_timeout_s: float
+    read_timeout_s: float
+    total_timeout_s: float
+    num_retries: int
+    budget_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,13 @@ class OpenAISettings:
 
     @classmethod
     def from_environment(
-        cls, environ: Mapping[str, str] = os.environ, *, base_url: str = "", key_env: str = ""
+        cls,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        base_url: str = "",
+        key_env: str = "",
+        key: str = "",
+        **limits: Unpack["_Limits"],
     ) -> "OpenAISettings":
         """Take address and key from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
 
@@ -72,12 +86,15 @@ class OpenAISettings:
             environ: The environment.
             base_url: Wins over ``OPENAI_BASE_URL``.
             key_env: Name of another variable that holds the key.
+            key: Wins over the variable.
+            limits: As they are in the class.
         """
         key_env = key_env or DEFAULT_KEY_ENV
         return cls(
             base_url=base_url or environ.get("OPENAI_BASE_URL", "").strip() or DEFAULT_BASE_URL,
-            key=environ.get(key_env, "").strip(),
+            key=(key or environ.get(key_env, "")).strip(),
             key_env=key_env,
+            **limits,
         )
 
     def find_key(self, base_url: str) -> str:
