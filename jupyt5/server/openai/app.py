@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
 from jupyt5.errors import UsageError
 from jupyt5.providers import load_provider
@@ -89,26 +88,27 @@ async def serve(config: ServeConfig, announce: Callable[[str], None]) -> None:
         is_loopback=config.is_loopback,
     )
     server = HTTPServer(make_application(service), max_body_size=_MAX_READ_BYTES)
-    sockets: list[socket.socket] = []
+    listener = _bind(config)  # before the models: a port that is taken is told at once
     try:
-        sockets = _bind(config)  # before the models: a port that is taken is told at once
         for uri in config.bounds.models:
             await shelf.get(uri)
-        server.add_sockets(sockets)
+        listener.setblocking(False)
+        server.add_socket(listener)
         host = f"[{config.host}]" if ":" in config.host else config.host
-        announce(f"http://{host}:{sockets[0].getsockname()[1]}/v1")
+        announce(f"http://{host}:{listener.getsockname()[1]}/v1")
         await _wait_for_end()
     finally:
         server.stop()
-        for each in sockets:
-            each.close()
+        listener.close()
         engine.close()
         await server.close_all_connections()
 
 
-def _bind(config: ServeConfig) -> list[socket.socket]:
+def _bind(config: ServeConfig) -> socket.socket:
+    # Not tornado's bind_sockets: it leaves a socket open where it fails.
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        return bind_sockets(config.port, address=config.host)
+        return socket.create_server((config.host, config.port), family=family, backlog=128)
     except OSError as exc:
         if exc.errno == errno.EADDRINUSE:
             message = f"Port {config.port} of {config.host} is in use. Give another --port."

@@ -1,5 +1,8 @@
 """HTTP handlers of ``jupyt5 serve``."""
 
+# tornado's write and finish take a dict of unknown types.
+# pyright: reportUnknownMemberType=false
+
 import hmac
 import json
 import logging
