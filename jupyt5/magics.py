@@ -116,7 +116,8 @@ class FillMagics(Magics):
 
     def _read_inputs(self) -> list[Cell]:
         """Return what was run before, this magic's own calls left out."""
-        inputs = cast("list[str]", self._shell.history_manager.input_hist_raw)[-_MAX_INPUTS:]
+        history = self._shell.history_manager
+        inputs = history.input_hist_raw[-_MAX_INPUTS:] if history else []
         sources = (_OWN_LINE.sub("", text) for text in inputs if not _OWN_CELL.match(text))
         return [Cell(None, "code", source) for source in sources if source.strip()]
 

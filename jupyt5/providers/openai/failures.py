@@ -86,7 +86,8 @@ class Explainer:
         """Explain a status."""
         status, base_url = error.status, self.address.base_url
         said = f" ({status}): {self._quote(error.said)}." if error.said else f" ({status})."
-        tries = f", also after {error.num_retries} further tries" if error.num_retries else ""
+        word = "try" if error.num_retries == 1 else "tries"
+        tries = f", also after {error.num_retries} further {word}" if error.num_retries else ""
         if status in {401, 403}:
             return ProviderError(self._explain_key(said))
         if error.location:
