@@ -89,7 +89,7 @@ class HfEngine:
             self._is_seq2seq = bool(config.is_encoder_decoder)
             kind = AutoModelForSeq2SeqLM if self._is_seq2seq else AutoModelForCausalLM
             dtype = "auto" if self._device.type == "cuda" else torch.float32
-            model = kind.from_pretrained(place, dtype=dtype, use_safetensors=True)
+            model: Any = kind.from_pretrained(place, dtype=dtype, use_safetensors=True)
             tokenizer = AutoTokenizer.from_pretrained(place)
         except Exception as exc:  # the library raises whatever its parts raise
             message = (
@@ -100,7 +100,7 @@ class HfEngine:
         if not tokenizer.is_fast:
             message = f"hf:{name} has no tokenizer.json. Use a model that comes with one."
             raise CheckpointError(message)
-        self._model = model.eval().to(self._device)
+        self._model: Any = model.eval().to(self._device)
         # Newer releases of transformers 5 call it `cache`.
         parameters = inspect.signature(self._model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -177,13 +177,15 @@ class HfEngine:
         """Return a state that holds the beginning of a prompt, and no more than that."""
         best = max(self._kept, key=lambda state: count_shared(state.ids, wanted), default=None)
         shared = min(count_shared(best.ids, wanted), len(wanted) - 1) if best else 0
-        if best is None or not shared or not best.cache.is_croppable():
+        if best is None or not shared or not best.cache.is_croppable:
             return _State(ids=[], cache=DynamicCache())
-        if len(best.ids) - shared >= _WORTH_COPYING:
+        num_surplus = len(best.ids) - shared
+        if num_surplus >= _WORTH_COPYING:
             best = _State(ids=list(best.ids), cache=copy.deepcopy(best.cache))
         best.logits_V = None
-        del best.ids[shared:]
-        best.cache.crop(shared)
+        if num_surplus:
+            del best.ids[shared:]
+            best.cache.crop(-num_surplus)  # negative: so many off the end
         return best
 
     def _read_rest(self, state: _State, wanted: list[int], cancel: threading.Event) -> bool:
@@ -225,7 +227,7 @@ class HfEngine:
             found = getattr(holder, "eos_token_id", None)
             ends.update([found] if isinstance(found, int) else found or ())
         ends |= {idx for name in _END_NAMES if (idx := self.vocabulary.find(name)) is not None}
-        special: set[int | None] = set(tokenizer.all_special_ids) | {
+        special: set[Any] = set(tokenizer.all_special_ids) | {
             idx for idx, token in tokenizer.added_tokens_decoder.items() if token.special
         }
         # Tables are often padded beyond the tokenizer's ids.
@@ -241,8 +243,7 @@ class _HfVocabulary:
     """A tokenizer of transformers; see ``Vocabulary``."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, is_seq2seq: bool) -> None:
-        self._tokenizer = tokenizer
-        self._engine = tokenizer.backend_tokenizer
+        self._engine: Any = tokenizer.backend_tokenizer
         self._is_special = frozenset(tokenizer.all_special_ids) | {
             idx for idx, token in tokenizer.added_tokens_decoder.items() if token.special
         }

@@ -12,9 +12,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import llama_cpp
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +26,11 @@ from jupyt5.model.shared_prefix import count_shared
 __all__ = ["LlamaEngine"]
 
 logger = logging.getLogger(__name__)
+
+# The bindings are ctypes; their declared types are not those of the values that they return, and
+# the package is optional.
+llama_cpp: Any = import_module("llama_cpp")
+_Handle = Any
 
 _MAX_TOKENS = 4096  # cells of the state, shared by all hypotheses
 _MAX_PARALLEL = 16
@@ -108,6 +114,7 @@ class LlamaEngine:
         self._forget(start)
         on_node = llama_cpp.ggml_abort_callback(lambda _data: cancel.is_set())
         llama_cpp.llama_set_abort_callback(self._context, on_node, ctypes.c_void_p(0))
+        part: list[int] = []
         try:
             for begin in range(len(self._prompt), len(wanted), _BATCH):
                 part = wanted[begin : begin + _BATCH]
@@ -119,7 +126,7 @@ class LlamaEngine:
         finally:
             never = llama_cpp.ggml_abort_callback(0)
             llama_cpp.llama_set_abort_callback(self._context, never, ctypes.c_void_p(0))
-        self._last = (wanted, self._get_logits(len(entries) - 1))
+        self._last = (wanted, self._get_logits(len(part) - 1))
         return self._last[1]
 
     def fork(self, n: int) -> None:
@@ -166,7 +173,7 @@ class LlamaEngine:
         if getattr(self, "_batch", None) is not None:
             self.close()
 
-    def _open(self, path: Path, num_threads: int) -> "llama_cpp.llama_context_p":
+    def _open(self, path: Path, num_threads: int) -> _Handle:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = _MAX_TOKENS
         params.n_batch = params.n_ubatch = _BATCH
@@ -248,7 +255,7 @@ class _LlamaVocabulary:
 
     slot = None
 
-    def __init__(self, model: "llama_cpp.llama_model_p") -> None:
+    def __init__(self, model: _Handle) -> None:
         self.handle = llama_cpp.llama_model_get_vocab(model)
         template = llama_cpp.llama_model_chat_template(model, None)
         self.chat_template = template.decode("utf-8", "replace") if template else None

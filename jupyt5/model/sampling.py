@@ -72,7 +72,8 @@ class Sampler:
         weights_K[before_K >= self._top_p * total] = 0.0
         ends_K = weights_K.cumsum()
         draw = self._stream(hypothesis_idx).random() * ends_K[-1]
-        return int(kept_K[min(int(np.searchsorted(ends_K, draw, side="right")), ends_K.size - 1)])
+        place = int((ends_K <= draw).sum())
+        return int(kept_K[min(place, kept_K.size - 1)])
 
     def _stream(self, hypothesis_idx: int) -> np.random.Generator:
         if hypothesis_idx not in self._streams:

@@ -61,9 +61,12 @@ def _run(template: str, messages: list[dict[str, str]], bos: str, eos: str) -> s
         raise ValueError(reason)
 
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    environment.globals["raise_exception"] = fail
     return environment.from_string(template).render(
-        messages=messages, add_generation_prompt=True, bos_token=bos, eos_token=eos
+        messages=messages,
+        add_generation_prompt=True,
+        bos_token=bos,
+        eos_token=eos,
+        raise_exception=fail,
     )
 
 
