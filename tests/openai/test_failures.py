@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+import traceback
 from collections.abc import Callable
 
 import pytest
@@ -104,6 +105,7 @@ def test_each_failure_has_one_clear_message(name: str, make: Make, ask: Ask):
         with pytest.raises(ProviderError, match=message) as caught:
             ask(make(server.base_url))
         assert len(server.seen) == num_requests
+    assert KEY not in "".join(traceback.format_exception(caught.value))
     text = str(caught.value)
     assert server.base_url in text
     assert KEY not in text

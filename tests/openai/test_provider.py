@@ -166,7 +166,7 @@ def test_the_key_is_in_no_log_line(make: Make, ask: Ask, caplog: pytest.LogCaptu
         provider = make(server.base_url)
         ask(provider)
     assert "500" in caplog.text
-    assert KEY not in caplog.text + repr(vars(provider)) + provider.uri
+    assert KEY not in caplog.text + repr(vars(provider)) + repr(provider._settings) + provider.uri
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, ask: Ask):

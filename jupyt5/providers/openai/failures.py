@@ -52,9 +52,10 @@ def dig(value: object, *path: str | int) -> object:
     return value
 
 
-def read_refusal(response: httpx.Response, body: bytes) -> RefusalError:
-    """Make an error of a response whose status is not 200."""
+def read_refusal(response: httpx.Response, body: bytes, *, key: str) -> RefusalError:
+    """Make an error of a response whose status is not 200; some servers repeat the key."""
     text = body.decode("utf-8", "replace")
+    text = text.replace(key, "[key]") if key else text
     return RefusalError(
         response.status_code,
         "it answered with a web page" if _MARKUP.match(text) else _find_message(text),

@@ -58,7 +58,7 @@ class Transport:
         self._address = address
         self._explainer = Explainer(address, settings)
         self._num_tries = 1 + settings.num_retries
-        key = settings.find_key(address.base_url)
+        self._key = key = settings.find_key(address.base_url)
         try:
             self._client = httpx.AsyncClient(
                 headers={"Authorization": f"Bearer {key}"} if key else None,
@@ -139,7 +139,7 @@ class Transport:
                     break
         finally:
             await response.aclose()
-        raise read_refusal(response, start)
+        raise read_refusal(response, start, key=self._key)
 
     async def _read(self, response: httpx.Response) -> AsyncGenerator[object, None]:
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
