@@ -117,7 +117,7 @@ def test_cancel_closes_the_connection(make: Make, silent: bool):
         started = time.monotonic()
         assert list(stream) == []
         assert left.wait(2)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 3
 
 
 def test_cancel_ends_a_pause_between_tries(make: Make, monkeypatch: pytest.MonkeyPatch):
@@ -126,7 +126,7 @@ def test_cancel_ends_a_pause_between_tries(make: Make, monkeypatch: pytest.Monke
         threading.Timer(0.2, cancel.set).start()
         started = time.monotonic()
         assert list(make(server.base_url).generate(REQUEST, 1, Sampling(), 0, cancel)) == []
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 3
 
 
 def test_a_closed_generator_closes_the_connection(make: Make):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
@@ -52,6 +52,12 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[FillEngine]:
 
     monkeypatch.setattr(app_module, "FillEngine", Kept)
     return made
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 def events_of(response: httpx.Response) -> list[dict[str, object]]:
@@ -199,12 +205,12 @@ async def test_going_away_reaches_the_generator(engines: list[FillEngine]):
         for streams in (True, False):
             ask = {"prompt": "# words\n", "stream": streams}
             request = asyncio.ensure_future(client.post("/completions", json=ask))
-            await asyncio.sleep(0.3)
-            assert engines[0].num_running == 1
-            request.cancel()
-            await asyncio.sleep(0.15)
-            assert engines[0].num_running == 0
             provider = await engines[0].shelf.get(SLOW)
+            so_far = provider.num_steps  # type: ignore[attr-defined]
+            await until(lambda: provider.num_steps > so_far)  # type: ignore[attr-defined]
+            request.cancel()
+            await until(lambda: engines[0].num_running == 0)
+            await asyncio.sleep(0.1)  # a step takes half of that
             num_steps = provider.num_steps  # type: ignore[attr-defined]
             await asyncio.sleep(0.25)
             assert provider.num_steps == num_steps  # type: ignore[attr-defined]
@@ -214,7 +220,7 @@ async def test_a_full_queue_is_told_and_recovers(engines: list[FillEngine]):
     async with served(SLOW, max_parallel=1, max_waiting=1) as client:
         ask = {"prompt": "# words\n", "max_tokens": 10}
         running = [asyncio.ensure_future(client.post("/completions", json=ask)) for _ in range(2)]
-        await asyncio.sleep(0.2)
+        await until(lambda: engines[0].num_running == 2)
         refused = await client.post("/completions", json=ask)
         assert refused.status_code == 429
         assert refused.headers["retry-after"] == "1"
