@@ -83,6 +83,10 @@ class JuPyT5App(ExtensionApp):
         3, min=0, help="Further tries when such a server is overloaded (429) or fails (5xx)."
     ).tag(config=True)
 
+    openai_budget_tokens = Int(
+        2048, min=64, help="Most tokens of a notebook that such a server is sent, as estimated."
+    ).tag(config=True)
+
     @cached_property
     def engine(self) -> FillEngine:
         """The engine behind the handlers, made when the first request comes."""
@@ -103,6 +107,7 @@ class JuPyT5App(ExtensionApp):
             key=self.openai_api_key,
             read_timeout_s=self.openai_silence_s,
             num_retries=self.openai_retries,
+            budget_tokens=self.openai_budget_tokens,
         )
         return load_provider(uri, openai=settings)
 

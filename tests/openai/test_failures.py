@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Answer, int, str]] = {
     ),
     "half a stream, cut": (stream(delta("a"), end=False), 1, "broke off in the middle"),
     "half a stream, ended": (stream(delta("a")), 1, "broke off in the middle"),
-    "nothing at all": (stream(), 1, "broke off in the middle"),
+    "nothing at all": (stream(), 1, "took the request and answered nothing"),
     "no JSON in the stream": (stream(delta("a"), "{oops"), 1, "OpenAI's protocol has: {oops"),
     "error in the stream": (
         stream(delta("a"), {"error": {"message": "engine died"}}),

@@ -156,7 +156,8 @@ def test_llama_cpp_refuses_a_wrong_key(llama_server: str, key):
 def test_llama_cpp_says_when_the_notebook_is_too_long(llama_server: str, key):
     key(llama_server)
     provider = load_provider("openai:small#completions")
-    long = Cell(None, "code", "\n".join(f"x{number} = {number}" for number in range(3000)))
+    long = Cell(None, "code", "\n".join(f"x{number} = {number}" for number in range(9000)))
     request = replace(REQUEST, cells=(long, *REQUEST.cells[1:]))
-    with pytest.raises(ProviderError, match=r"\((400|500)\): .*context"):
+    # Depending on its version it refuses, or ends a stream that it has opened.
+    with pytest.raises(ProviderError, match=r"\((400|500)\): .*context|answered nothing"):
         list(provider.generate(request, 1, GREEDY, 0, threading.Event()))

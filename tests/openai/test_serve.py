@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -200,20 +201,19 @@ async def test_a_port_that_is_taken_and_a_model_that_is_missing():
         await serve(ServeConfig(bounds=Bounds(models=("jupyt5:none",)), port=0), print)
 
 
-async def test_going_away_reaches_the_generator(engines: list[FillEngine]):
+@pytest.mark.parametrize("streams", [False, True])
+async def test_going_away_reaches_the_generator(engines: list[FillEngine], streams: bool):
     async with served(SLOW) as client:
-        for streams in (True, False):
-            ask = {"prompt": "# words\n", "stream": streams}
-            request = asyncio.ensure_future(client.post("/completions", json=ask))
-            provider = await engines[0].shelf.get(SLOW)
-            so_far = provider.num_steps  # type: ignore[attr-defined]
-            await until(lambda: provider.num_steps > so_far)  # type: ignore[attr-defined]
-            request.cancel()
-            await until(lambda: engines[0].num_running == 0)
-            await asyncio.sleep(0.1)  # a step takes half of that
-            num_steps = provider.num_steps  # type: ignore[attr-defined]
-            await asyncio.sleep(0.25)
-            assert provider.num_steps == num_steps  # type: ignore[attr-defined]
+        ask = {"prompt": "# words\n", "stream": streams}
+        request = asyncio.ensure_future(client.post("/completions", json=ask))
+        provider: Any = await engines[0].shelf.get(SLOW)
+        await until(lambda: provider.num_steps > 0)
+        request.cancel()
+        await until(lambda: engines[0].num_running == 0)
+        await asyncio.sleep(0.1)  # a step takes half of that
+        num_steps = provider.num_steps
+        await asyncio.sleep(0.25)
+        assert provider.num_steps == num_steps
 
 
 async def test_a_full_queue_is_told_and_recovers(engines: list[FillEngine]):

@@ -146,6 +146,13 @@ class Explainer:
             "Nothing was taken from it. Try again."
         )
 
+    def said_nothing(self) -> ProviderError:
+        """Explain an answer that ended before it began."""
+        return ProviderError(
+            f"{self.address.base_url} took the request and answered nothing. Its own log may say "
+            "why; often the cells around are longer than its model can read."
+        )
+
     def not_the_protocol(self, content_type: str, start: str) -> ProviderError:
         """Explain an answer of status 200 that is no event stream and no JSON."""
         what = "a web page" if _MARKUP.match(start) else f"{content_type or 'no content type'}"

@@ -127,8 +127,10 @@ class OpenAIProvider:
 
     async def _stream(self, idx: int, body: Body, put: _Put) -> None:
         log_probs: list[float] = []
+        has_begun = False
         async with aclosing(self._transport.ask(body)) as events:
             async for event in events:
+                has_begun = True
                 piece = Piece("", finished=True) if event == DONE else read_piece(event)
                 if piece is None:
                     raise self._explainer.malformed(str(event))
@@ -138,6 +140,8 @@ class OpenAIProvider:
                 if piece.finished:
                     await _drain(events)
                     return
+        if not has_begun:
+            raise self._explainer.said_nothing()
         raise self._explainer.broken_off("it ended without saying so")
 
 

@@ -43,7 +43,8 @@ class OpenAISettings:
         read_timeout_s: Longest silence in an answer, in seconds.
         total_timeout_s: Longest answer to one request, in seconds, further tries included.
         num_retries: Further tries when a server is overloaded (429), fails (5xx) or is not reached.
-        budget_tokens: Most tokens of a notebook that are sent, as estimated from their bytes.
+        budget_tokens: Most tokens of a notebook that are sent, as estimated from their bytes; a
+            model that has a token for each digit may count three times as many.
     """
 
     base_url: str = DEFAULT_BASE_URL
@@ -53,7 +54,7 @@ class OpenAISettings:
     read_timeout_s: float = 60.0
     total_timeout_s: float = 300.0
     num_retries: int = 3
-    budget_tokens: int = 4096
+    budget_tokens: int = 2048
 
     def __post_init__(self) -> None:
         """Check the address and the key.
