@@ -53,7 +53,7 @@ def test_every_public_name_is_importable(name: str):
 
 
 def test_the_root_is_nearly_empty():
-    assert jupyt5.__all__ == ["__version__"]
+    assert jupyt5.__all__ == ["__version__", "load_ipython_extension"]
 
 
 @pytest.mark.parametrize("folder", PACKAGES.values())
