@@ -76,7 +76,7 @@ class LlamaEngine:
         self.vocabulary = _LlamaVocabulary(self._model)
         num_trained = llama_cpp.llama_model_n_ctx_train(self._model)
         self.max_tokens = min(_MAX_TOKENS, num_trained) if num_trained > 0 else _MAX_TOKENS
-        self._context = self._open(path, num_threads or len(os.sched_getaffinity(0)))
+        self._context = self._open(path, num_threads or _count_cpus())
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._batch = llama_cpp.llama_batch_init(_BATCH, 0, 1)
         self._num_vocab = llama_cpp.llama_vocab_n_tokens(self.vocabulary.handle)
@@ -112,20 +112,14 @@ class LlamaEngine:
         # The last id is read again where all are known: logits are only made while reading.
         start = min(count_shared(self._prompt, wanted), len(wanted) - 1)
         self._forget(start)
-        on_node = llama_cpp.ggml_abort_callback(lambda _data: cancel.is_set())
-        llama_cpp.llama_set_abort_callback(self._context, on_node, ctypes.c_void_p(0))
         part: list[int] = []
-        try:
-            for begin in range(len(self._prompt), len(wanted), _BATCH):
-                part = wanted[begin : begin + _BATCH]
-                entries = [(token, begin + i, _PROMPT) for i, token in enumerate(part)]
-                if not self._decode(entries, [len(part) - 1], cancel):
-                    self._forget(begin)
-                    return None
-                self._prompt += part
-        finally:
-            never = llama_cpp.ggml_abort_callback(0)
-            llama_cpp.llama_set_abort_callback(self._context, never, ctypes.c_void_p(0))
+        for begin in range(len(self._prompt), len(wanted), _BATCH):
+            part = wanted[begin : begin + _BATCH]
+            entries = [(token, begin + i, _PROMPT) for i, token in enumerate(part)]
+            if not self._read_batch(entries, cancel):
+                self._forget(begin)
+                return None
+            self._prompt += part
         self._last = (wanted, self._get_logits(len(part) - 1))
         return self._last[1]
 
@@ -141,7 +135,7 @@ class LlamaEngine:
             (token, len(self._prompt) + len(self._continuations[slot]), slot + 1)
             for slot, token in ids.items()
         ]
-        if not self._decode(entries, range(len(entries)), None):
+        if not self._decode(entries, range(len(entries))):
             message = "llama.cpp stopped while decoding."
             raise CheckpointError(message)
         for slot, token in ids.items():
@@ -173,6 +167,37 @@ class LlamaEngine:
         if getattr(self, "_batch", None) is not None:
             self.close()
 
+    def _read_batch(self, entries: Sequence[tuple[int, int, int]], cancel: threading.Event) -> bool:
+        """Run a batch that takes long; False if cancelled, while the library was at it, too.
+
+        The library works on a thread of its own: it asks at each node of its graph whether to
+        go on, and Ctrl-C must not fall into that callback, which no exception can leave.
+        """
+        stop = threading.Event()
+        outcome: list[bool | CheckpointError] = []
+
+        def work() -> None:
+            try:
+                outcome.append(self._decode(entries, [len(entries) - 1], (cancel, stop)))
+            except CheckpointError as exc:
+                outcome.append(exc)
+
+        on_node = llama_cpp.ggml_abort_callback(lambda _data: cancel.is_set() or stop.is_set())
+        llama_cpp.llama_set_abort_callback(self._context, on_node, ctypes.c_void_p(0))
+        worker = threading.Thread(target=work, name="jupyt5-read", daemon=True)
+        worker.start()
+        try:
+            worker.join()
+        finally:
+            stop.set()
+            worker.join()
+            never = llama_cpp.ggml_abort_callback(0)
+            llama_cpp.llama_set_abort_callback(self._context, never, ctypes.c_void_p(0))
+        (found,) = outcome
+        if isinstance(found, CheckpointError):
+            raise found
+        return found
+
     def _open(self, path: Path, num_threads: int) -> _Handle:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = _MAX_TOKENS
@@ -189,9 +214,9 @@ class LlamaEngine:
         self,
         entries: Sequence[tuple[int, int, int]],
         rows: Sequence[int],
-        cancel: threading.Event | None,
+        ends: Sequence[threading.Event] = (),
     ) -> bool:
-        """Run (id, position, sequence) entries; False if cancelled. ``rows`` get logits."""
+        """Run (id, position, sequence) entries; False if ended. ``rows`` get logits."""
         batch = self._batch
         batch.n_tokens = len(entries)
         for row, (token, position, sequence) in enumerate(entries):
@@ -205,7 +230,7 @@ class LlamaEngine:
         status = llama_cpp.llama_decode(self._context, batch)
         if status == 0:
             return True
-        if cancel is not None and cancel.is_set():
+        if any(end.is_set() for end in ends):
             return False
         message = f"llama.cpp could not decode (status {status}). {' '.join(_last_errors)}".strip()
         raise CheckpointError(message)
@@ -304,6 +329,13 @@ class _LlamaVocabulary:
     def _name(self, token_id: int) -> str:
         text = llama_cpp.llama_vocab_get_text(self.handle, token_id) if token_id >= 0 else b""
         return text.decode("utf-8", "replace") if text else ""
+
+
+def _count_cpus() -> int:
+    """Return how many CPUs this process may use, where the platform tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _begins_with(ids: Sequence[int], beginning: Sequence[int]) -> bool:

@@ -95,6 +95,7 @@ class CausalProvider:
     ) -> Iterator[Chunk]:
         # An encoder-decoder model begins a text of its own.
         known_ids = request.prompt_ids[-_NUM_KNOWN:] if self._vocabulary.slot is None else ()
+        opens_line = self._vocabulary.decode(request.prompt_ids[-1:]).endswith("\n")
         texts: dict[int, GrowingText] = {}
         watches: dict[int, StopWatch] = {}
         stopped: set[int] = set()
@@ -102,7 +103,7 @@ class CausalProvider:
             for step in decode_causal(self._engine, request, stopped, cancel):
                 idx = step.hypothesis_idx
                 text = texts.setdefault(idx, GrowingText(self._vocabulary.decode, known_ids))
-                watch = watches.setdefault(idx, StopWatch(stop))
+                watch = watches.setdefault(idx, StopWatch(stop, opens_line=opens_line))
                 delta = text.add(step.token_id, step.log_prob, finished=step.finished)
                 delta = watch.add(delta, finished=step.finished)
                 finished = step.finished or watch.is_stopped

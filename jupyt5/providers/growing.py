@@ -39,11 +39,17 @@ class GrowingText:
 
 
 class StopWatch:
-    """Holds back what may be the beginning of a stop text, and ends at a whole one."""
+    """Holds back what may be the beginning of a stop text, and ends at a whole one.
 
-    def __init__(self, stop: Sequence[str]) -> None:
+    Args:
+        stop: The stop texts.
+        opens_line: A line begins where the text does, as if a newline stood before it.
+    """
+
+    def __init__(self, stop: Sequence[str], *, opens_line: bool = False) -> None:
         self._stop = tuple(stop)
-        self._held = ""
+        self._held = "\n" if opens_line else ""
+        self._num_hidden = len(self._held)
         self.is_stopped = False
 
     def add(self, delta: str, *, finished: bool) -> str:
@@ -53,10 +59,15 @@ class StopWatch:
         if places:
             self.is_stopped = True
             self._held = ""
-            return text[: min(places)]
+            return self._show(text[: min(places)])
         num_held = 0 if finished else max((_overlap(text, stop) for stop in self._stop), default=0)
         self._held = text[len(text) - num_held :]
-        return text[: len(text) - num_held]
+        return self._show(text[: len(text) - num_held])
+
+    def _show(self, text: str) -> str:
+        shown = text[self._num_hidden :]
+        self._num_hidden = max(0, self._num_hidden - len(text))
+        return shown
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -204,6 +204,17 @@ def test_stop_texts_are_found_across_pieces(pieces: list[str], shown: str) -> No
     assert watch.is_stopped == ("# %%" in "".join(pieces))
 
 
+@pytest.mark.parametrize(
+    ("pieces", "shown"), [(["`", "``\nx"], ""), (["`a`"], "`a`"), (["\n", "a"], "\na"), ([], "")]
+)
+def test_a_stop_text_at_the_very_start_counts_where_a_line_begins(
+    pieces: list[str], shown: str
+) -> None:
+    watch = StopWatch(("\n```",), opens_line=True)
+    seen = "".join(watch.add(piece, finished=False) for piece in pieces)
+    assert seen + watch.add("", finished=True) == shown
+
+
 def sampler(**fields: float) -> Sampler:
     settings = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "seed": 7} | fields
     return Sampler(banned_ids=NONE, **settings)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def write_t5(folder: Path) -> Path:
         d_ff=64,
         num_layers=2,
         num_heads=HEADS,
-        decoder_start_token_id=0,
+        decoder_start_token_id=0,  # pyright: ignore[reportCallIssue]
         eos_token_id=1,
         pad_token_id=0,
     )
