@@ -29,6 +29,13 @@ needs_llama = pytest.mark.skipif(not has_llama(), reason="llama-cpp-python or gg
 KINDS = ["hf", pytest.param("gguf", marks=needs_llama)]
 
 
+@pytest.fixture(autouse=True)
+def use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of the library wait for each other by spinning: minutes on a busy machine."""
+    if has_llama():
+        monkeypatch.setattr("jupyt5.model.llama_engine._count_cpus", lambda: 1)
+
+
 @pytest.fixture(scope="module", name="places")
 def write_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from .tiny_models import write_gguf, write_llama, write_t5
