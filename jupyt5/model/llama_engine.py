@@ -27,10 +27,6 @@ __all__ = ["LlamaEngine"]
 
 logger = logging.getLogger(__name__)
 
-# Its threads wait for each other many times a step, and spin for a millisecond before they sleep.
-# Beside a busy kernel that made a step 30 times longer on two cores; this is some 30 µs.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-
 # The bindings are ctypes; their declared types are not those of the values that they return, and
 # the package is optional.
 llama_cpp: Any = import_module("llama_cpp")
