@@ -79,6 +79,8 @@ def setup_logging(*, verbose: bool = False) -> None:
         datefmt="%H:%M:%S",
         stream=sys.stderr,
     )
+    if not verbose:
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request
 
 
 def progress(

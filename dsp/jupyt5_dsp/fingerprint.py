@@ -10,7 +10,6 @@ from jupyt5_dsp.problems import digest
 
 __all__ = ["digest_files", "digest_model"]
 
-_SCHEME = "jupyt5:"
 # What decoding reads; a README may change without changing the model.
 _MODEL_FILES = (
     "jupyt5.json",
@@ -23,21 +22,24 @@ _MODEL_FILES = (
 
 
 def digest_model(uri: str) -> str | None:
-    """Return a digest of a ``jupyt5:`` provider's files; None for a provider without any.
+    """Return a digest of the files that a provider's weights are in; None without any here.
 
     The same URI may name other weights after another export.
 
     Raises:
         OSError: If a file cannot be read.
     """
-    if not uri.startswith(_SCHEME):
+    scheme, _, name = uri.partition(":")
+    path = Path(name).expanduser()
+    if scheme == "gguf":
+        return digest_files(path.parent, [path])
+    if scheme == "hf" and path.is_dir():
+        return digest_files(path, (*path.glob("*.safetensors"), *path.glob("*.json")))
+    if scheme != "jupyt5":
         return None
-    name = uri.removeprefix(_SCHEME)
     bundled = {info.uri for info in list_providers() if info.available}
-    folder = Path(name).expanduser()
-    if uri in bundled:
-        folder = Path(str(resources.files("jupyt5"))) / "bundled" / name
-    return digest_files(folder, (folder / name for name in _MODEL_FILES))
+    folder = Path(str(resources.files("jupyt5"))) / "bundled" / name if uri in bundled else path
+    return digest_files(folder, (folder / file_name for file_name in _MODEL_FILES))
 
 
 def digest_files(root_path: Path, paths: Iterable[Path]) -> str:

@@ -3,12 +3,19 @@
 import argparse
 
 from jupyt5 import __version__
-from jupyt5.cli import export, fill, imports, lab, listings
+from jupyt5.cli import export, fill, imports, lab, listings, serve
 from jupyt5.cli.command import Command
 
 __all__ = ["main"]
 
-_COMMANDS = (fill.COMMAND, lab.COMMAND, *listings.COMMANDS, export.COMMAND, *imports.COMMANDS)
+_COMMANDS = (
+    fill.COMMAND,
+    lab.COMMAND,
+    *listings.COMMANDS,
+    serve.COMMAND,
+    export.COMMAND,
+    *imports.COMMANDS,
+)
 _EXAMPLES = """\
 examples:
   jupyt5 lab                                   JupyterLab with the assistant

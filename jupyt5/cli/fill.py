@@ -37,6 +37,7 @@ examples:
   jupyt5 fill analysis.ipynb --cell 4 -n 5        five to choose from
   jupyt5 fill analysis.ipynb --cell 4 --write     write the suggestion into the notebook
   jupyt5 fill analysis.ipynb --cell 4 --provider jupyt5:/models/mine --json
+  jupyt5 fill analysis.ipynb --cell 4 --provider gguf:/models/smollm2.gguf
 
 Cells are counted from 0, all kinds together, in the order of the notebook. What the cell holds
 already (a comment, a `def` line) is kept, and the suggestion goes on from there.

@@ -23,6 +23,7 @@ _PACKAGES = (
     "tokenizers",
     "torch",
     "transformers",
+    "llama-cpp-python",
     "pyarrow",
 )
 
@@ -55,7 +56,7 @@ def _show_info(options: argparse.Namespace) -> int:
     write_text(f"jupyt5 {info.version}, Python {info.python}, {info.platform}")
     write_text("\npackages")
     for name, version in info.packages.items():
-        write_text(f"  {name:<15}  {version or 'not installed'}")
+        write_text(f"  {name:<16}  {version or 'not installed'}")
     write_text("\ninterface for JupyterLab and Notebook")
     write_text(f"  {info.interface or 'not installed'}")
     write_text("\nmodels")

@@ -6,7 +6,7 @@ B rows, K best ids of each, V ids in all.
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Logits", "choose", "draw_uniforms"]
+__all__ = ["Logits", "Sampler", "choose", "draw_uniforms"]
 
 Floats = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.integer]
@@ -14,6 +14,66 @@ Logits = tuple[Ints, Floats]
 
 # Top-p over a whole vocabulary looks at this many best ids first; they nearly always suffice.
 _FIRST_LOOK = 512
+
+
+class Sampler:
+    """Draws one id at a time; what a hypothesis draws does not depend on how many there are.
+
+    Args:
+        temperature: 0 picks the likeliest id.
+        top_p: Nucleus mass in (0, 1], within ``top_k``.
+        top_k: Likeliest ids kept; 0 keeps all.
+        seed: Equal seeds draw equally from equal logits.
+        banned_ids: Never drawn, and without a share in log-probabilities.
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: float,
+        top_p: float,
+        top_k: int,
+        seed: int,
+        banned_ids: npt.NDArray[np.integer],
+    ) -> None:
+        self._temperature = temperature
+        self._top_p = top_p
+        self._top_k = top_k
+        self._seed = seed
+        self._banned_ids = banned_ids
+        self._streams: dict[int, np.random.Generator] = {}
+
+    def draw(self, logits_V: Floats, hypothesis_idx: int) -> tuple[int, float]:
+        """Draw the next id of a hypothesis.
+
+        Args:
+            logits_V: One number an id of the vocabulary.
+            hypothesis_idx: Whose turn it is.
+
+        Returns:
+            (id, its log-probability in nats before temperature and truncation).
+        """
+        scores_V = np.array(logits_V, dtype=np.float64)
+        scores_V[self._banned_ids] = -np.inf
+        uniform = self._stream(hypothesis_idx).random() if self._temperature else 0.0
+        ids_B, scores_B = choose(
+            _best(scores_V[None], min(self._top_k or 1, scores_V.size)),
+            scores_V[None],
+            np.asarray([uniform]),
+            temperature=self._temperature,
+            top_k=self._top_k,
+            top_p=self._top_p,
+        )
+        top = scores_V.max()
+        log_total = top + np.log(np.exp(scores_V - top).sum())
+        return int(ids_B[0]), float(scores_B[0] - log_total)
+
+    def _stream(self, hypothesis_idx: int) -> np.random.Generator:
+        if hypothesis_idx not in self._streams:
+            # Seeds of requests may be large or negative; the generator takes neither.
+            entropy = [self._seed % (1 << 64), hypothesis_idx]
+            self._streams[hypothesis_idx] = np.random.default_rng(entropy)
+        return self._streams[hypothesis_idx]
 
 
 def draw_uniforms(seed: int, num_hypotheses: int, length: int) -> Floats:

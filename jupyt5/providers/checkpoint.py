@@ -1,11 +1,11 @@
 """``jupyt5:`` providers: a checkpoint folder, decoded by the runtime its weights are for."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from jupyt5.errors import CheckpointError, ProviderError
-from jupyt5.infilling import plan_example, render_ids, select_neighbours, split_prefix
+from jupyt5.infilling import plan_example, render_ids, split_prefix
 from jupyt5.model.checkpoint import (
     TOKENIZER_NAME,
     CheckpointMeta,
@@ -15,11 +15,11 @@ from jupyt5.model.checkpoint import (
 )
 from jupyt5.model.decoding import DecodeRequest, Engine
 from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.growing import GrowingText
+from jupyt5.providers.texts import find_window
 from jupyt5.tokenizer import Tokenizer
 
 __all__ = ["CheckpointProvider", "load_checkpoint_provider", "render_request"]
-
-_REPLACEMENT = "\ufffd"
 
 
 class CheckpointProvider:
@@ -54,11 +54,11 @@ class CheckpointProvider:
             max_tokens=max(1, min(sampling.max_tokens, room)),
             seed=seed,
         )
-        texts: dict[int, _GrowingText] = {}
+        texts: dict[int, GrowingText] = {}
         try:
             for step in self._engine.decode(decode, cancel):
                 text = texts.setdefault(
-                    step.hypothesis_idx, _GrowingText(self._tokenizer, forced_ids)
+                    step.hypothesis_idx, GrowingText(self._tokenizer.decode, forced_ids)
                 )
                 delta = text.add(step.token_id, step.log_prob, finished=step.finished)
                 mean = text.mean_logprob if step.finished else None
@@ -92,7 +92,7 @@ def render_request(
     """
     whole_lines, open_line = split_prefix(request.prefix)
     prefix_ids, suffix_ids = tokenizer.encode(whole_lines), tokenizer.encode(request.suffix)
-    window = _window(request)
+    window = find_window(request)
     cells = [request.cells[idx] for idx in window]
     target = window.index(request.target_idx)
     ids = {idx: tokenizer.encode(cell.source) for idx, cell in enumerate(cells) if idx != target}
@@ -115,23 +115,6 @@ def render_request(
     return render_ids(plan, ids, kinds, tokenizer.special), tokenizer.encode(open_line)
 
 
-def _window(request: FillRequest) -> list[int]:
-    """Indices of the cells that the plan can reach, so that no other cell is tokenised."""
-
-    def is_skipped(idx: int) -> bool:
-        cell = request.cells[idx]
-        return request.skip_blank and (cell.kind == "raw" or not cell.source.strip())
-
-    before, after = select_neighbours(
-        len(request.cells),
-        request.target_idx,
-        num_context_cells=request.num_context_cells,
-        num_following_cells=request.num_following_cells,
-        is_skipped=is_skipped,
-    )
-    return sorted((*before, request.target_idx, *after))
-
-
 def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
     runtime = detect_runtime(folder)
     if runtime == "ctranslate2":
@@ -152,34 +135,3 @@ def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:
         )
         raise ProviderError(message) from exc
     return TorchEngine(folder, tokenizer)
-
-
-class _GrowingText:
-    """Decodes one hypothesis as it grows: a character is shown once all its bytes are there."""
-
-    def __init__(self, tokenizer: Tokenizer, forced_ids: Sequence[int]) -> None:
-        self._tokenizer = tokenizer
-        # Decoding starts from the forced ids, so that a character split between them and the
-        # first generated id is whole; their own text is not repeated.
-        self._ids = list(forced_ids)
-        self._shown = len(tokenizer.decode(self._ids))
-        self._log_prob = 0.0
-        self._num_steps = 0
-
-    @property
-    def mean_logprob(self) -> float:
-        """Mean log-probability a generated id, its end mark included."""
-        return self._log_prob / max(1, self._num_steps)
-
-    def add(self, token_id: int | None, log_prob: float | None, *, finished: bool) -> str:
-        """Add an id; return the text that has become certain."""
-        self._num_steps += 1
-        self._log_prob += log_prob or 0.0
-        if token_id is not None:
-            self._ids.append(token_id)
-        text = self._tokenizer.decode(self._ids)
-        if not finished:
-            text = text.rstrip(_REPLACEMENT)
-        delta = text[self._shown :]
-        self._shown = max(self._shown, len(text))
-        return delta

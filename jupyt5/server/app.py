@@ -5,7 +5,7 @@ from functools import cached_property
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, Int, List, Unicode
 
-from jupyt5.providers import DEFAULT_PROVIDER_URI, load_provider
+from jupyt5.providers import DEFAULT_PROVIDER_URI, Provider, load_provider
 from jupyt5.server.engine import FillEngine
 from jupyt5.server.handlers import HANDLERS
 from jupyt5.server.messages import Limits
@@ -64,13 +64,52 @@ class JuPyT5App(ExtensionApp):
         60.0, min=0, help="Seconds until a provider that failed to load is tried again."
     ).tag(config=True)
 
+    openai_base_url = Unicode(
+        help="Server that a provider openai:MODEL means, and the only one that gets the key, e.g. "
+        "https://models.example.org/v1. Empty (the default): $OPENAI_BASE_URL, or that of OpenAI.",
+    ).tag(config=True)
+    openai_key_env = Unicode(
+        "OPENAI_API_KEY",
+        help="Environment variable of the Jupyter server that holds the key of openai_base_url.",
+    ).tag(config=True)
+    openai_api_key = Unicode(
+        help="The key itself, for configuration files that only the server can read; wins over "
+        "openai_key_env. Never give it on a command line, where everybody can see it.",
+    ).tag(config=True)
+    openai_silence_s = Float(
+        60.0, min=0.1, help="Longest silence of an OpenAI-compatible server, in seconds."
+    ).tag(config=True)
+    openai_retries = Int(
+        3, min=0, help="Further tries when such a server is overloaded (429) or fails (5xx)."
+    ).tag(config=True)
+
+    openai_budget_tokens = Int(
+        2048, min=64, help="Most tokens of a notebook that such a server is sent, as estimated."
+    ).tag(config=True)
+
     @cached_property
     def engine(self) -> FillEngine:
         """The engine behind the handlers, made when the first request comes."""
         shelf = ProviderShelf(
-            load_provider, max_loaded=self.max_loaded_providers, retry_s=self.load_retry_s
+            self._load_provider, max_loaded=self.max_loaded_providers, retry_s=self.load_retry_s
         )
         return FillEngine(shelf, max_parallel=self.max_parallel_fills, timeout_s=self.timeout_s)
+
+    def _load_provider(self, uri: str) -> Provider:
+        """Load a provider in a thread; the settings for ``openai:`` are read when one is asked."""
+        if not uri.startswith("openai:"):
+            return load_provider(uri)
+        from jupyt5.providers.openai import OpenAISettings
+
+        settings = OpenAISettings.from_environment(
+            base_url=self.openai_base_url,
+            key_env=self.openai_key_env,
+            key=self.openai_api_key,
+            read_timeout_s=self.openai_silence_s,
+            num_retries=self.openai_retries,
+            budget_tokens=self.openai_budget_tokens,
+        )
+        return load_provider(uri, openai=settings)
 
     @property
     def limits(self) -> Limits:

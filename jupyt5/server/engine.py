@@ -12,18 +12,22 @@ from jupyt5.providers import Draft, Provider, stream_drafts
 from jupyt5.server.messages import FillJob, error_line, line
 from jupyt5.server.shelf import ProviderShelf, ProviderState
 
-__all__ = ["FillEngine"]
+__all__ = ["FillEngine", "JobError", "JobEvent", "explain"]
 
 logger = logging.getLogger(__name__)
 
-_SEED = 0  # asking twice for the same cell gives the same answer
+JobEvent = Draft | ProviderState
+"""What happens to a job: its provider loads or is ready, a hypothesis grows."""
+
+_Event = JobEvent | Exception | None  # None: the worker has ended
 
 
-class _CancelledError(Exception):
-    """Ends the stream of a job that somebody cancelled."""
+class JobError(Exception):
+    """A job that did not come to its end: ``code`` for programs, the text for people."""
 
-
-_Event = Draft | ProviderState | Exception | None  # None: the worker has ended
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class FillEngine:
@@ -56,17 +60,33 @@ class FillEngine:
 
     async def stream(self, job: FillJob) -> AsyncGenerator[bytes, None]:
         """Yield the reply to a job line by line; closing the iterator cancels the job."""
+        shown: dict[int, str] = {}
+        try:
+            async with aclosing(self.events(job)) as events:
+                async for event in events:
+                    for each in _render(event, job.request_id, shown):
+                        yield each
+            yield line("done", job.request_id)
+        except Exception as exc:
+            yield error_line(job.request_id, *explain(exc))
+
+    async def events(self, job: FillJob) -> AsyncGenerator[JobEvent, None]:
+        """Yield what happens to a job; closing the iterator cancels it.
+
+        Raises:
+            JobError: If it is cancelled, takes too long, or has the id of one that is running.
+            Jupyt5Error: If the provider cannot be loaded or fails.
+        """
         if job.request_id in self._running:
             message = f"A request with the id {job.request_id} is still running."
-            yield error_line(job.request_id, "duplicate_id", message)
-            return
+            raise JobError("duplicate_id", message)
         running = _RunningJob(job)
         self._running[job.request_id] = running
         feeder = asyncio.ensure_future(self._feed(running))
         try:
-            async with aclosing(running.lines(self._timeout_s)) as lines:
-                async for each in lines:
-                    yield each
+            async with aclosing(running.events(self._timeout_s)) as events:
+                async for event in events:
+                    yield event
         finally:
             running.cancel()
             feeder.cancel()  # takes a job that still waits for a thread out of the queue
@@ -100,7 +120,6 @@ class _RunningJob:
         self._cancelled = threading.Event()
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[_Event] = asyncio.Queue()
-        self._shown: dict[int, str] = {}
 
     def put(self, event: _Event) -> None:
         """Add an event; from the event loop."""
@@ -110,7 +129,7 @@ class _RunningJob:
         """Stop the generator within one decoding step, and the stream at once."""
         if not self._cancelled.is_set():
             self._cancelled.set()
-            self.put(_CancelledError())
+            self.put(JobError("cancelled", "The request was cancelled."))
 
     def generate(self, provider: Provider) -> None:
         """Run the provider to its end; in a worker thread."""
@@ -121,7 +140,7 @@ class _RunningJob:
                 job.request,
                 n=job.num_candidates,
                 sampling=job.sampling,
-                seed=_SEED,
+                seed=job.seed,
                 cancel=self._cancelled,
             ):
                 self._put_from_thread(draft)
@@ -132,50 +151,50 @@ class _RunningJob:
         finally:
             self._put_from_thread(None)
 
-    async def lines(self, timeout_s: float) -> AsyncGenerator[bytes, None]:
-        """Yield the job's lines, the last of them ``done`` or ``error``."""
-        request_id = self.job.request_id
-        try:
-            async with asyncio.timeout(timeout_s):
-                while (event := await self._events.get()) is not None:
-                    for each in self._render(event):
-                        yield each
-            yield line("done", request_id)
-        except TimeoutError:
-            message = (
-                f"The cell was not filled in {timeout_s:g} s and the request was cancelled. "
-                "Ask for fewer tokens, or raise c.JuPyT5App.timeout_s."
-            )
-            yield error_line(request_id, "timeout", message)
-        except Exception as exc:
-            yield error_line(request_id, *_explain(exc))
-
-    def _render(self, event: Draft | ProviderState | Exception) -> list[bytes]:
-        if isinstance(event, Exception):
-            raise event
-        request_id = self.job.request_id
-        if isinstance(event, ProviderState):
-            state = "generating" if event.state == "ready" else event.state
-            return [line("status", request_id, state=state, reason=event.reason)]
-        idx, text = event.hypothesis_idx, event.text
-        lines: list[bytes] = []
-        if text != self._shown.get(idx, ""):
-            self._shown[idx] = text
-            lines.append(line("delta", request_id, hypothesis_idx=idx, text=text))
-        if event.finished:
-            fields = {"hypothesis_idx": idx, "text": text, "mean_logprob": event.mean_logprob}
-            lines.append(line("candidate", request_id, **fields))
-        return lines
+    async def events(self, timeout_s: float) -> AsyncGenerator[JobEvent, None]:
+        """Yield events until the worker has ended; raise what it or somebody else put in."""
+        deadline = self._loop.time() + timeout_s
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    event = await self._events.get()
+            except TimeoutError:
+                message = (
+                    f"The cell was not filled in {timeout_s:g} s and the request was cancelled. "
+                    "Ask for fewer tokens, or raise the server's time limit (timeout_s)."
+                )
+                raise JobError("timeout", message) from None
+            if event is None:
+                return
+            if isinstance(event, Exception):
+                raise event
+            yield event
 
     def _put_from_thread(self, event: _Event) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.put, event)
 
 
-def _explain(exc: Exception) -> tuple[str, str]:
+def _render(event: JobEvent, request_id: str, shown: dict[int, str]) -> list[bytes]:
+    """Turn an event into lines; ``shown`` is what each hypothesis had when it was last shown."""
+    if isinstance(event, ProviderState):
+        state = "generating" if event.state == "ready" else event.state
+        return [line("status", request_id, state=state, reason=event.reason)]
+    idx, text = event.hypothesis_idx, event.text
+    lines: list[bytes] = []
+    if text != shown.get(idx, ""):
+        shown[idx] = text
+        lines.append(line("delta", request_id, hypothesis_idx=idx, text=text))
+    if event.finished:
+        fields = {"hypothesis_idx": idx, "text": text, "mean_logprob": event.mean_logprob}
+        lines.append(line("candidate", request_id, **fields))
+    return lines
+
+
+def explain(exc: Exception) -> tuple[str, str]:
     """Return the code and the message that the reader sees."""
-    if isinstance(exc, _CancelledError):
-        return "cancelled", "The request was cancelled."
+    if isinstance(exc, JobError):
+        return exc.code, str(exc)
     if isinstance(exc, ContextError):
         return "no_context", str(exc)
     if isinstance(exc, UsageError):

@@ -12,9 +12,9 @@ from tornado.iostream import StreamClosedError
 
 from jupyt5 import __version__
 from jupyt5.providers import list_providers
+from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import (
     FillJob,
-    RequestError,
     error_line,
     find_request_id,
     parse_fill,

@@ -11,11 +11,11 @@ from typing import cast
 
 from jupyt5.notebook import Cell, CellKind
 from jupyt5.providers import FillRequest, ProviderInfo, Sampling
+from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
 
 __all__ = [
     "FillJob",
     "Limits",
-    "RequestError",
     "error_line",
     "find_request_id",
     "line",
@@ -29,16 +29,6 @@ _PYTHON = re.compile(r"i?python[\d.]*", re.IGNORECASE)
 _KINDS: tuple[CellKind, ...] = ("code", "markdown", "raw")
 # Cell magics whose body is still Python of this kernel.
 _PYTHON_CELL_MAGICS = frozenset({"capture", "prun", "time", "timeit"})
-_MAX_NEIGHBOURS = 1000
-
-
-class RequestError(Exception):
-    """A request that cannot be served: ``code`` for programs, the text for people."""
-
-    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
-        super().__init__(message)
-        self.code = code
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +54,7 @@ class FillJob:
     request: FillRequest
     num_candidates: int
     sampling: Sampling
+    seed: int = 0  # asking twice for the same cell gives the same answer
 
 
 def line(kind: str, request_id: str | None, **fields: object) -> bytes:
@@ -94,8 +85,8 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
     Raises:
         RequestError: If it is malformed, or asks for what this service does not do.
     """
-    fields = _parse_object(body)
-    request_id = _text(fields, "request_id")
+    fields = read_object(body)
+    request_id = read_text(fields, "request_id")
     if not _REQUEST_ID.fullmatch(request_id):
         message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
         raise RequestError("bad_request", message)
@@ -107,8 +98,9 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
         raise RequestError("try_unsupported", message)
     cells, target_idx = _parse_cells(fields)
     prefix, suffix = _parse_slot(fields, cells[target_idx])
-    _refuse_other_languages(cells[target_idx], prefix + suffix, _text(fields, "language", ""))
+    _refuse_other_languages(cells[target_idx], prefix + suffix, read_text(fields, "language", ""))
     num_candidates, sampling = _parse_sampling(fields, limits)
+    num_following_cells = read_count(fields, "num_following_cells", limits.num_following_cells)
     return FillJob(
         request_id=request_id,
         provider=_choose_provider(fields, limits),
@@ -117,22 +109,12 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
             target_idx=target_idx,
             prefix=prefix,
             suffix=suffix,
-            num_context_cells=_count(fields, "num_context_cells", limits.num_context_cells),
-            num_following_cells=_count(fields, "num_following_cells", limits.num_following_cells),
+            num_context_cells=read_count(fields, "num_context_cells", limits.num_context_cells),
+            num_following_cells=num_following_cells,
         ),
         num_candidates=num_candidates,
         sampling=sampling,
     )
-
-
-def _parse_object(body: bytes) -> Mapping[str, object]:
-    try:
-        fields: object = json.loads(body)
-    except (ValueError, RecursionError) as exc:
-        raise RequestError("bad_request", f"The request is not JSON: {exc}") from exc
-    if not isinstance(fields, dict):
-        raise RequestError("bad_request", "The request must be a JSON object.")
-    return cast("dict[str, object]", fields)
 
 
 def _parse_cells(fields: Mapping[str, object]) -> tuple[tuple[Cell, ...], int]:
@@ -154,18 +136,18 @@ def _parse_cell(raw: object, idx: int) -> Cell:
     if kind not in _KINDS or not isinstance(source, str):
         message = f"cells[{idx}] must have a kind (code, markdown or raw) and a source (text)."
         raise RequestError("bad_request", message)
-    return Cell(cell_id if isinstance(cell_id, str) else None, kind, _whole(source))
+    return Cell(cell_id if isinstance(cell_id, str) else None, kind, whole_text(source))
 
 
 def _parse_slot(fields: Mapping[str, object], target: Cell) -> tuple[str, str]:
     if fields.get("prefix") is None and fields.get("suffix") is None:
         return target.source, ""
-    return _whole(_text(fields, "prefix", "")), _whole(_text(fields, "suffix", ""))
+    return whole_text(read_text(fields, "prefix", "")), whole_text(read_text(fields, "suffix", ""))
 
 
 def _parse_sampling(fields: Mapping[str, object], limits: Limits) -> tuple[int, Sampling]:
-    num_candidates = _count(fields, "n", 1, at_least=1, at_most=limits.max_candidates)
-    max_tokens = _count(
+    num_candidates = read_count(fields, "n", 1, at_least=1, at_most=limits.max_candidates)
+    max_tokens = read_count(
         fields, "max_tokens", limits.max_tokens, at_least=1, at_most=limits.max_tokens_limit
     )
     # One candidate is the likeliest text; several are drawn, so that they differ.
@@ -174,7 +156,7 @@ def _parse_sampling(fields: Mapping[str, object], limits: Limits) -> tuple[int, 
 
 
 def _choose_provider(fields: Mapping[str, object], limits: Limits) -> str:
-    uri = _text(fields, "provider", "") or limits.provider
+    uri = read_text(fields, "provider", "") or limits.provider
     if limits.allowed_providers and uri not in (limits.provider, *limits.allowed_providers):
         allowed = ", ".join((limits.provider, *limits.allowed_providers))
         message = f"The provider {uri} is not allowed on this server. Allowed: {allowed}."
@@ -196,34 +178,3 @@ def _refuse_other_languages(target: Cell, text: str, language: str) -> None:
     if magic and magic[0] not in _PYTHON_CELL_MAGICS:
         message = f"The cell magic %%{magic[0]} makes this cell something else than Python."
         raise RequestError("cell_magic", message)
-
-
-def _text(fields: Mapping[str, object], name: str, default: str | None = None) -> str:
-    value = fields.get(name)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, str):
-        raise RequestError("bad_request", f"{name} must be text.")
-    return value
-
-
-def _count(
-    fields: Mapping[str, object],
-    name: str,
-    default: int,
-    *,
-    at_least: int = 0,
-    at_most: int = _MAX_NEIGHBOURS,
-) -> int:
-    value = fields.get(name)
-    if value is None:
-        return default
-    if type(value) is not int or not at_least <= value <= at_most:
-        message = f"{name} must be a whole number from {at_least} to {at_most}."
-        raise RequestError("bad_request", message)
-    return value
-
-
-def _whole(text: str) -> str:
-    """Replace lone surrogates, which JSON can carry and no tokenizer can encode."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

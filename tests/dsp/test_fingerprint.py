@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from jupyt5_dsp.fingerprint import digest_model
 
 
@@ -18,3 +20,18 @@ def test_other_weights_have_another_digest(tmp_path: Path) -> None:
 
 def test_provider_without_files_has_none() -> None:
     assert digest_model("fake:text=x") is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"), [("gguf:{}/model.gguf", "model.gguf"), ("hf:{}", "model.safetensors")]
+)
+def test_other_models_are_told_by_their_files(tmp_path: Path, uri: str, name: str) -> None:
+    (tmp_path / name).write_bytes(b"one")
+    first = digest_model(uri.format(tmp_path))
+    assert first
+    (tmp_path / name).write_bytes(b"two")
+    assert digest_model(uri.format(tmp_path)) not in {first, None}
+
+
+def test_a_model_id_has_no_files_here() -> None:
+    assert digest_model("hf:someone/a-model") is None

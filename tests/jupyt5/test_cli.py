@@ -14,7 +14,7 @@ from jupyt5.errors import UsageError
 from jupyt5.server.offline import LAB_OFFLINE_ARGS
 
 ROOT = Path(__file__).parents[2]
-SUBCOMMANDS = ["fill", "lab", "providers", "info", "export", "import-fairseq", "import-hf"]
+SUBCOMMANDS = ["fill", "lab", "providers", "info", "serve", "export", "import-fairseq", "import-hf"]
 
 
 def call(*arguments: str) -> tuple[int, str]:

@@ -1,7 +1,9 @@
 """Providers: URIs, the fake, requests, drafts, and one plan for training and inference."""
 
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -54,8 +56,26 @@ def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: object) -> None:
         load_provider(f"jupyt5:{tmp_path}")
 
 
-def test_listing_has_the_fake_and_the_paths() -> None:
-    assert {"fake:", "jupyt5:PATH"} <= {info.uri for info in list_providers()}
+def test_listing_has_every_scheme() -> None:
+    uris = {info.uri for info in list_providers()}
+    assert {"fake:", "jupyt5:PATH", "gguf:PATH", "hf:PATH", "openai:MODEL@BASE_URL"} <= uris
+
+
+@pytest.mark.parametrize(("scheme", "module"), [("gguf", "llama_cpp"), ("hf", "transformers")])
+def test_a_runtime_that_is_not_installed_is_named_with_its_command(
+    scheme: str, module: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+    for name in [module, "jupyt5.model.llama_engine", "jupyt5.model.hf_engine"]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("jupyt5.providers.registry.find_spec", lambda name: None)
+    with pytest.raises(ProviderError, match=rf"pip install 'jupyt5\[{scheme}\]'"):
+        load_provider(f"{scheme}:{path}")
+    (info,) = (info for info in list_providers() if info.uri == f"{scheme}:PATH")
+    assert not info.available
+    assert f"jupyt5[{scheme}]" in info.detail
 
 
 def test_the_fake_streams_cleans_and_counts() -> None:

@@ -1,0 +1,154 @@
+"""%fill and %%fill in an IPython session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from jupyt5.magics import FillMagics
+from jupyt5.providers import fake
+
+FAKE = "fake:text=y+=+x+%2B+1"
+ECHO = "fake:echo"
+
+
+class Session:
+    """A shell whose next input is kept instead of shown."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.next_input: tuple[str, bool] | None = None
+        shell.set_next_input = lambda text, replace=False: setattr(  # type: ignore[method-assign]
+            self, "next_input", (text, replace)
+        )
+
+    def run(self, code: str) -> Any:
+        self.next_input = None
+        return self.shell.run_cell(code, store_history=True)
+
+
+@pytest.fixture
+def session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    shell = InteractiveShell(config=config)
+    shell.run_line_magic("load_ext", "jupyt5")
+    shell.run_line_magic("config", f"FillMagics.provider = {FAKE!r}")
+    yield Session(shell)
+    shell.reset(new_session=False)
+
+
+def test_the_answer_becomes_the_next_input_and_is_not_run(session: Session):
+    session.run("x = 1")
+    session.run("%fill one more than x")
+    assert session.next_input == ("y = x + 1", True)
+    assert "y" not in session.shell.user_ns
+
+
+def test_a_cell_is_gone_on_with(session: Session):
+    session.run("%%fill\n# one more than x\n")
+    assert session.next_input == ("# one more than x\ny = x + 1", True)
+
+
+def test_the_model_sees_what_was_run_and_what_is_asked(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[Any] = []
+    original = fake.FakeProvider.generate
+
+    def generate(self: Any, request: Any, *args: Any) -> Any:
+        seen.append(request)
+        return original(self, request, *args)
+
+    monkeypatch.setattr(fake.FakeProvider, "generate", generate)
+    session.run("x = 1")
+    session.run("%fill don't ask\nz = 3")
+    session.run("%%fill --context 2\n# go on\n")
+    kinds = [[(cell.kind, cell.source) for cell in request.cells] for request in seen]
+    assert kinds[0][-2:] == [("markdown", "don't ask"), ("code", "")]
+    assert kinds[0][0] == ("code", "x = 1")
+    assert kinds[1] == [("code", "x = 1"), ("code", "z = 3"), ("code", "# go on\n")]
+    assert (seen[1].target_idx, seen[1].prefix, seen[1].num_context_cells) == (2, "# go on\n", 2)
+
+
+def test_several_are_shown(session: Session, capsys: pytest.CaptureFixture[str]):
+    session.run("%fill -n 2 --show add")
+    shown = capsys.readouterr().out
+    assert shown.count("y = x + 1") == 2
+    assert "# --- 2 of 2  (0.00 nats/token)" in shown
+    assert session.next_input is None
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("%fill", "nothing around it"),
+        ("%fill --provider nonsense x", "not a provider URI"),
+        ("%fill --provider fake:fail x", "asked to fail"),
+        ("%fill --provider fake:text= x", "nothing to say"),
+        ("%fill -n many x", "-n many is no whole number"),
+        ("%fill --max-tokens 0 x", "--max-tokens 0"),
+        ("%fill --colour x", "colour"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    session: Session, capsys: pytest.CaptureFixture[str], code: str, says: str
+):
+    result = session.run(code)
+    assert not result.success
+    captured = capsys.readouterr()
+    said = (captured.out + captured.err).strip()
+    assert says in said
+    assert "Traceback" not in said
+    assert session.next_input is None
+
+
+def test_an_interrupt_stops_the_model(session: Session, monkeypatch: pytest.MonkeyPatch):
+    kept: list[Any] = []
+
+    def generate(self: Any, request: Any, n: int, sampling: Any, seed: int, cancel: Any) -> Any:
+        kept.append(cancel)
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(fake.FakeProvider, "generate", generate)
+    session.run("%fill x")
+    assert kept[0].is_set()
+    assert session.next_input is None
+
+
+def test_a_model_is_loaded_once(session: Session, monkeypatch: pytest.MonkeyPatch):
+    session.run("%fill a")
+    monkeypatch.setattr("jupyt5.magics.load_provider", lambda _: pytest.fail("loaded again"))
+    session.run("%fill b")
+    assert session.next_input == ("y = x + 1", True)
+
+
+def test_options_are_documented():
+    text = FillMagics.fill.__doc__ or ""
+    for option in ("-n", "--provider", "--context", "--max-tokens", "--seed", "--show"):
+        assert option in text
+
+
+@pytest.mark.kernel
+def test_a_kernel_hands_the_answer_to_its_front_end():
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        client.execute_interactive("%load_ext jupyt5", timeout=60)
+        code = f"%%fill --provider {FAKE}\n# go on\n"
+        reply = client.execute_interactive(code, timeout=60)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    (payload,) = reply["content"]["payload"]
+    assert payload["source"] == "set_next_input"
+    assert payload["text"] == "# go on\ny = x + 1"
+    assert payload["replace"] is True
