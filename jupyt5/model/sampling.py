@@ -146,6 +146,9 @@ def _look(
 
 
 def _best(logits_BV: Floats, count: int) -> Logits:
+    if count == 1:  # the first of equals, as everywhere else
+        ids_B1 = logits_BV.argmax(axis=1, keepdims=True)
+        return ids_B1, np.take_along_axis(logits_BV, ids_B1, 1)
     ids_BK = np.argpartition(logits_BV, -count, axis=1)[:, -count:]
     logits_BK = np.take_along_axis(logits_BV, ids_BK, 1)
     order_BK = np.argsort(-logits_BK, axis=1, kind="stable")
