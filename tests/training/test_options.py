@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ import torch
 from safetensors.torch import load_file
 
 from jupyt5.errors import TrainingError, UsageError
+from jupyt5.model.checkpoint import read_meta
 from jupyt5.model.presets import find_preset
+from jupyt5_training import runs
 from jupyt5_training.distributed import Ranks
 from jupyt5_training.flops import count_flops, find_peak
 from jupyt5_training.guard import GuardConfig
+from jupyt5_training.handover import HandoverConfig
 from jupyt5_training.loop import TrainingLoop, restore_job
 from jupyt5_training.metrics import read_metrics
 from jupyt5_training.optimizers import build_optimizers, set_rates
@@ -189,3 +193,38 @@ def test_a_compiled_model_learns_the_same(data: Path, recipe: Recipe, tmp_path: 
         losses(tmp_path / "eager"), losses(tmp_path / "compiled"), strict=True
     ):
         assert fast == pytest.approx(eager, rel=1e-4)
+
+
+def test_dsp_eval_gets_the_weights_of_its_step(
+    data: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[int, list[str]]] = []
+
+    class Recorder:
+        def __init__(self, run: Path, config: HandoverConfig) -> None:
+            assert config.num_samples == 3
+
+        def start(self, step: int, save: Callable[[Path], None]) -> None:
+            folder = tmp_path / f"step-{step}"
+            folder.mkdir()
+            save(folder)
+            assert read_meta(folder).metrics["steps"] == step
+            started.append((step, sorted(path.name for path in folder.iterdir())))
+
+        def poll(self) -> list[dict[str, float]]:
+            return []
+
+        def finish(self) -> list[dict[str, float]]:
+            return [{"step": 4, "dsp_pass_at_1": 0.25}]
+
+        def close(self) -> None:
+            started.append((0, []))
+
+    monkeypatch.setattr(runs, "DspHandover", Recorder)
+    recipe = apply_settings(recipe, ["steps=5", "dsp_every=2", "dsp_samples=3"])
+    with pytest.raises(UsageError, match="go together"):
+        run_recipe(recipe, data, tmp_path / "run", resume=False)
+    run_recipe(recipe, data, tmp_path / "run", resume=False, dsp_problems=tmp_path)
+    assert [step for step, _ in started] == [2, 4, 0]
+    assert {"model.safetensors", "jupyt5.json", "tokenizer.json"} <= set(started[0][1])
+    assert {"step": 4, "dsp_pass_at_1": 0.25} in read_metrics(tmp_path / "run")

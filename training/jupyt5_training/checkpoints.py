@@ -12,7 +12,7 @@ import json
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -108,9 +108,7 @@ class CheckpointWriter:
         meta: CheckpointMeta,
         average: torch.nn.Module | None = None,
     ) -> None:
-        """Copy the state of ``progress.step`` and return; a thread writes it.
-
-        Waits for the checkpoint before, if that is still being written.
+        """Copy the state and return; a thread writes it, once the one before is written.
 
         Args:
             model: Weights.
@@ -124,16 +122,7 @@ class CheckpointWriter:
             TrainingError: If the checkpoint before could not be written.
         """
         self.wait()
-        config, generation = model.config.to_json_string(), model.generation_config
-        generation_text = generation.to_json_string() if generation else "{}\n"
-
-        def add_files(folder: Path) -> None:
-            write_atomic(folder / _CONFIG_NAME, config)
-            write_atomic(folder / _GENERATION_NAME, generation_text)
-            tokenizer.save(folder / TOKENIZER_NAME)
-            write_meta(folder, meta)
-            write_atomic(folder / _STATE_NAME, json.dumps(asdict(progress), indent=2) + "\n")
-
+        add_files = _small_files(model, progress, tokenizer, meta)
         path = self._folder / f"step-{progress.step:08d}"
         _expect_single_process()
         pending = async_save(
@@ -234,7 +223,8 @@ def export_model(run: Path, out: Path) -> Path:
         raise TrainingError(message)
     with torch.random.fork_rng(devices=[]):
         model = BartForConditionalGeneration(BartConfig.from_pretrained(path))
-    model.generation_config = GenerationConfig.from_pretrained(path)
+    if (path / _GENERATION_NAME).is_file():
+        model.generation_config = GenerationConfig.from_pretrained(path)
     weights = _weights_of(model, _AVERAGE)
     reader = HuggingFaceStorageReader(str(path))
     if not weights.keys() <= reader.read_metadata().state_dict_metadata.keys():
@@ -246,6 +236,29 @@ def export_model(run: Path, out: Path) -> Path:
         for name in (TOKENIZER_NAME, META_NAME):
             shutil.copyfile(path / name, folder / name)
     return path
+
+
+def _small_files(
+    model: BartForConditionalGeneration,
+    progress: Progress,
+    tokenizer: Tokenizer,
+    meta: CheckpointMeta,
+) -> Callable[[Path], None]:
+    """Return what writes the files beside the shards, as they are to be now."""
+    files = {
+        _CONFIG_NAME: model.config.to_json_string(),
+        _STATE_NAME: json.dumps(asdict(progress), indent=2) + "\n",
+    }
+    if model.generation_config is not None:
+        files[_GENERATION_NAME] = model.generation_config.to_json_string()
+
+    def add_files(folder: Path) -> None:
+        for name, text in files.items():
+            write_atomic(folder / name, text)
+        tokenizer.save(folder / TOKENIZER_NAME)
+        write_meta(folder, meta)
+
+    return add_files
 
 
 def _collect(
