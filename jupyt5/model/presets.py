@@ -40,7 +40,7 @@ PRESETS = {
     ),
     # Trainable on two CPU cores; the bundled model. Chosen by measurement, docs/performance.md.
     "nano": ModelShape(
-        d_model=192, encoder_layers=2, decoder_layers=3, num_heads=4, ffn_dim=768,
+        d_model=256, encoder_layers=2, decoder_layers=3, num_heads=4, ffn_dim=1024,
         max_positions=1024, vocab_size=8192, dropout=0.0,
     ),
     # BART-base (Lewis et al. 2019, https://arxiv.org/abs/1910.13461), 140M parameters.

@@ -154,7 +154,7 @@ def nano() -> Recipe:
         ),
         optimizer=OptimizerConfig(
             name="muon",
-            muon_lr=4e-3,
+            muon_lr=2e-3,
             peak_lr=2e-3,
             schedule="constant",
             warmup_steps=200,
