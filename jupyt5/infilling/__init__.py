@@ -6,6 +6,8 @@ models, ``render_messages`` for chat models.
 
 from jupyt5.infilling.planning import (
     CONTROL_CODES,
+    NEIGHBOUR_SHARE,
+    TARGET_SHARE,
     CellView,
     Segment,
     SegmentRole,
@@ -20,6 +22,8 @@ from jupyt5.infilling.texts import CellText, measure_cell, measure_target
 
 __all__ = [
     "CONTROL_CODES",
+    "NEIGHBOUR_SHARE",
+    "TARGET_SHARE",
     "CellText",
     "CellView",
     "Message",
