@@ -258,6 +258,7 @@ def make_rows(
             "verdict_counts": dict(sorted(Counter(one.verdict for one in judged).items())),
             "seconds_per_cell": describe_times(source.times_s),
             **count_repeats(source, passed, own_set),
+            "outcomes": [asdict(outcome) for outcome in outcomes],
         }
         rows.append(row)
     return rows
