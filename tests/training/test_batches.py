@@ -1,6 +1,7 @@
 """Batches and epoch plans: what is in them, their padding, their order, their files."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from jupyt5_training.batches import (
     plan_epoch,
     stored_plan,
 )
+from jupyt5_training.checkpoints import Progress
+from jupyt5_training.distributed import Ranks
 from jupyt5_training.examples import ExampleMaker
+from jupyt5_training.feed import Feed, prefetched
 from jupyt5_training.recipes import Recipe
 
 CONFIG = PlanConfig(batch_tokens=512, seed=3, markdown_target_rate=0.5, data_sha256="ab")
@@ -149,6 +153,31 @@ def test_plans_of_epochs_long_past_are_removed(maker: ExampleMaker, tmp_path: Pa
     stored = sorted({path.name[:10] for path in tmp_path.iterdir()})
     assert stored == ["epoch-0000", "epoch-0002", "epoch-0003"]
     assert json.loads((tmp_path / "epoch-0002.json").read_text("utf-8"))["batches"] > 0
+
+
+def second_rank(maker: ExampleMaker, folder: Path) -> Feed:
+    ranks = Ranks(rank=1, world_size=2)
+    return Feed(maker=maker, plans=CONFIG, folder=folder, micro_batches=2, ranks=ranks, pad=0)
+
+
+def test_a_rank_behind_makes_the_plan_that_is_gone(maker: ExampleMaker, tmp_path: Path) -> None:
+    for epoch in (1, 9998, 10_000):
+        open_plan(maker, CONFIG, epoch=epoch, folder=tmp_path)
+    assert stored_plan(maker, CONFIG, epoch=10_000, folder=tmp_path) is not None
+    assert stored_plan(maker, CONFIG, epoch=1, folder=tmp_path) is None
+    plan = second_rank(maker, tmp_path).open_plan(1)
+    np.testing.assert_array_equal(plan.targets, plan_epoch(maker, CONFIG, epoch=1).targets)
+
+
+def test_the_end_of_a_run_ends_the_wait_for_a_plan(maker: ExampleMaker, tmp_path: Path) -> None:
+    def enter_and_leave() -> None:
+        with prefetched(second_rank(maker, tmp_path), Progress()):
+            pass
+
+    thread = threading.Thread(target=enter_and_leave, daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
 
 
 def test_an_epoch_without_targets_is_empty(maker: ExampleMaker, tmp_path: Path) -> None:

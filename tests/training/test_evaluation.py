@@ -26,6 +26,7 @@ from jupyt5_training.checkpoint_evaluation import (
     describe_evaluation,
     evaluate_checkpoint,
 )
+from jupyt5_training.cli import main
 from jupyt5_training.distributed import Ranks
 from jupyt5_training.evaluation import EVAL_EPOCH, EvalConfig, evaluate, measure_losses
 from jupyt5_training.examples import ExampleMaker
@@ -239,3 +240,19 @@ def test_other_folders_are_refused(folder: Path, data: Path, tmp_path: Path) -> 
     train_tokenizer(["other text"], 300).save(other / "tokenizer.json")
     with pytest.raises(TrainingError, match="--tokenizer"):
         evaluate_checkpoint(other, data, config)
+    with pytest.raises(TrainingError, match="jupyt5-train prepare"):
+        evaluate_checkpoint(folder, tmp_path, config)
+
+
+@pytest.mark.parametrize(
+    "option", ["--context=-1", "--following=x", "--targets=0", "--decode=-1", "--seed=-1"]
+)
+def test_numbers_out_of_range_are_usage_errors(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["evaluate", str(tmp_path), "--data", str(tmp_path), option])
+    except SystemExit as exc:
+        code = exc.code
+    assert code == 2
+    assert option.partition("=")[0] in capsys.readouterr().err

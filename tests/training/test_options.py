@@ -153,6 +153,18 @@ def test_every_recipe_can_run() -> None:
         (["compile=yes"], "true or false"),
         (["guard.window=1"], r"guard\.window"),
         (["examples.context_draw=some"], "fixed, random"),
+        (["optimizer.beta1=1"], r"optimizer\.beta1"),
+        (["optimizer.beta2=-0.1"], r"optimizer\.beta2"),
+        (["optimizer.eps=nan"], r"optimizer\.eps"),
+        (["optimizer.weight_decay=-1"], r"optimizer\.weight_decay"),
+        (["optimizer.max_grad_norm=-1"], r"optimizer\.max_grad_norm"),
+        (["optimizer.muon_momentum=5"], r"optimizer\.muon_momentum"),
+        (["optimizer.peak_lr=inf"], r"optimizer\.peak_lr"),
+        (["keep_checkpoints=0"], "keep_checkpoints"),
+        (["dsp_samples=0"], "dsp_samples"),
+        (["seed=99999999999999999999"], "seed"),
+        (["model.decoder_layers=0"], r"model\.decoder_layers"),
+        (["model.ffn_dim=0"], r"model\.ffn_dim"),
     ],
 )
 def test_settings_that_do_not_fit_are_usage_errors(settings: list[str], words: str) -> None:

@@ -107,10 +107,12 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
 def test_resuming_with_other_settings_is_refused(
     data: Path, recipe: Recipe, finished: Path
 ) -> None:
-    for setting in ("seed=9", "examples.prefix_rate=0.5"):
+    record = (finished / "recipe.json").read_bytes()
+    for setting in ("seed=9", "examples.prefix_rate=0.5", "optimizer.name=muon"):
         other = apply_settings(recipe, [setting])
         with pytest.raises(TrainingError, match="differ"):
             run_recipe(other, data, finished, resume=True)
+    assert (finished / "recipe.json").read_bytes() == record
 
 
 def test_a_changed_schedule_is_recorded(
@@ -294,6 +296,8 @@ def test_the_command_line(data: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([*args, *settings]) == 1
     assert "--resume" in capsys.readouterr().err
     assert main(["run", "huge", "--data", str(data), "--out", str(out)]) == 2
+    assert main([*args[:-2], str(tmp_path / "y"), "--set", "num_threads=-1"]) == 2
+    assert "num_threads" in capsys.readouterr().err
     assert main(["run", "debug", "--data", str(tmp_path), "--out", str(tmp_path / "y")]) == 1
     assert "jupyt5-train prepare" in capsys.readouterr().err
     assert not (tmp_path / "y").exists()
@@ -309,6 +313,12 @@ def test_a_run_starts_from_another_runs_weights(
     meta = read_meta(tmp_path / "run" / "model")
     assert meta.parents[0]["name"] == "debug"
     assert meta.parents[0]["sha256"] == sha256_file(parent / "model.safetensors")
+    # Whatever is given on resume, the run keeps its one parent.
+    more = replace(short, steps=2)
+    run_recipe(more, data, tmp_path / "run", resume=True, init_from=tmp_path / "gone")
+    assert read_meta(tmp_path / "run" / "model").parents == meta.parents
+    run_recipe(replace(more, steps=3), data, tmp_path / "run", resume=True)
+    assert read_meta(tmp_path / "run" / "model").parents == meta.parents
     other = apply_settings(recipe, ["model.d_model=64"])
     with pytest.raises(TrainingError, match=r"model\.d_model=32"):
         run_recipe(other, data, tmp_path / "x", resume=False, init_from=parent)

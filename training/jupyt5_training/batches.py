@@ -25,6 +25,7 @@ __all__ = [
     "collate",
     "cut_batches",
     "fingerprint",
+    "is_plan_past",
     "load_batch",
     "open_plan",
     "plan_epoch",
@@ -130,6 +131,11 @@ def stored_plan(
         return None
     is_whole = len(starts) == info["batches"] + 1 and len(targets) == info["examples"]
     return EpochPlan(targets, starts) if is_whole else None
+
+
+def is_plan_past(folder: Path, epoch: int) -> bool:
+    """Return whether an epoch's plan may have been removed, because there are much later ones."""
+    return any(_epoch_of(path) > epoch + 1 for path in folder.glob("epoch-*.json"))
 
 
 def plan_epoch(maker: ExampleMaker, config: PlanConfig, *, epoch: int) -> EpochPlan:
@@ -285,5 +291,9 @@ def _store_plan(folder: Path, epoch: int, key: str, plan: EpochPlan) -> None:
     info = {"key": key, "batches": len(plan), "examples": len(plan.targets)}
     write_atomic(stem.with_suffix(".json"), json.dumps(info) + "\n")
     for path in folder.glob("epoch-*"):
-        if 0 < int(path.name[6:10]) < epoch - 1:
+        if 0 < _epoch_of(path) < epoch - 1:
             path.unlink(missing_ok=True)
+
+
+def _epoch_of(path: Path) -> int:
+    return int(path.name.removeprefix("epoch-").partition(".")[0])

@@ -62,8 +62,8 @@ def evaluate_checkpoint(folder: Path, data: Path, config: CheckpointEvalConfig) 
         TrainingError: If the data are unusable or not tokenised for this checkpoint.
     """
     meta = read_meta(folder)
-    _check_tokenizer(folder, data)
     arrays = load_arrays(data, config.split)
+    _check_tokenizer(folder, data)
     if not len(arrays.targets):
         message = f"{data} has no {config.split} targets. Prepare more notebooks."
         raise TrainingError(message)

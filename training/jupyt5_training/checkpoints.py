@@ -316,6 +316,7 @@ def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = Fal
     if shared:
         dist.broadcast_object_list(found, src=0, group=group)
     _refuse_old_format(found[0])
+    damaged: list[Path] = []
     for path in reversed(found[0]):
         problems = [find_damage(path, part=rank, num_parts=world_size)]
         if shared:
@@ -324,6 +325,9 @@ def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = Fal
             problems = parts
         wrong = sorted({problem for part in problems for problem in part})
         if not wrong:
+            # Only now: with none left in place, the next start would take the run for a new one.
+            for other in damaged:
+                _put_aside(other)
             return path
         if rank == 0:
             logger.warning(
@@ -332,7 +336,7 @@ def _find_whole(run: Path, group: dist.ProcessGroup | None, *, alone: bool = Fal
                 "; ".join(wrong[:3]),
                 f" and {len(wrong) - 3} more" if len(wrong) > 3 else "",
             )
-            _put_aside(path)
+            damaged.append(path)
     if found[0]:
         message = (
             f"No checkpoint in {run / 'checkpoints'} is whole. Restore one from a backup, or "

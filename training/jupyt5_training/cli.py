@@ -90,11 +90,11 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _split_numbers(option: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(",") if part)
-    except ValueError as exc:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
         message = f"{option} {text} is not a list of whole numbers, e.g. {option} 1,3."
-        raise UsageError(message) from exc
+        raise UsageError(message)
+    return tuple(int(part) for part in parts)
 
 
 def _flat(counts: object) -> dict[str, object]:

@@ -8,7 +8,7 @@ what a step learns from depends on (seed, epoch, position) and on nothing else.
 import queue
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +19,10 @@ from jupyt5_training.batches import (
     EpochPlan,
     PlanConfig,
     fingerprint,
+    is_plan_past,
     load_batch,
     open_plan,
+    plan_epoch,
     stored_plan,
 )
 from jupyt5_training.checkpoints import Progress
@@ -31,6 +33,14 @@ __all__ = ["Feed", "MicroBatch", "StepInput", "prefetched"]
 
 _AHEAD_STEPS = 4
 _POLL_S = 0.2
+
+
+class _StoppedError(Exception):
+    """Raised when a plan is waited for that nobody needs any more."""
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,23 +89,30 @@ class Feed:
     ranks: Ranks
     pad: int
 
-    def steps(self, progress: Progress) -> Generator[StepInput, None, None]:
-        """Yield steps from ``progress`` on without end, not reading anything before it."""
+    def steps(
+        self, progress: Progress, *, is_stopped: Callable[[], bool] = _never
+    ) -> Generator[StepInput, None, None]:
+        """Yield steps from ``progress`` on without end, not reading anything before it.
+
+        Args:
+            progress: Where to begin.
+            is_stopped: Whether to give up waiting for rank 0's plan, with an exception.
+        """
         epoch, batch_idx = progress.epoch, progress.batch_idx
-        plan = self.open_plan(epoch)
+        plan = self.open_plan(epoch, is_stopped=is_stopped)
         while True:
             own: list[MicroBatch] = []
             for place in range(self.micro_batches):
                 if batch_idx >= len(plan):
                     epoch, batch_idx = epoch + 1, 0
-                    plan = self.open_plan(epoch)
+                    plan = self.open_plan(epoch, is_stopped=is_stopped)
                 if place % self.ranks.world_size == self.ranks.rank:
                     batch = self.load(plan, epoch, batch_idx)
                     own.append(MicroBatch(batch=batch, epoch=epoch, batch_idx=batch_idx))
                 batch_idx += 1
             yield StepInput(micro_batches=tuple(own), epoch=epoch, batch_idx=batch_idx)
 
-    def open_plan(self, epoch: int) -> EpochPlan:
+    def open_plan(self, epoch: int, *, is_stopped: Callable[[], bool] = _never) -> EpochPlan:
         """Return an epoch's plan; rank 0 makes it, the others wait for that.
 
         Raises:
@@ -104,7 +121,7 @@ class Feed:
         if self.ranks.is_main:
             plan = open_plan(self.maker, self.plans, epoch=epoch, folder=self.folder)
         else:
-            plan = self._wait_for_plan(epoch)
+            plan = self._wait_for_plan(epoch, is_stopped)
         if not len(plan):
             message = "No target takes part in training. Raise --set markdown_target_rate."
             raise TrainingError(message)
@@ -119,14 +136,17 @@ class Feed:
         """Return a hash of the positions in the next 100 micro-batches of the epoch."""
         return fingerprint(self.open_plan(progress.epoch), progress.batch_idx)
 
-    def _wait_for_plan(self, epoch: int) -> EpochPlan:
+    def _wait_for_plan(self, epoch: int, is_stopped: Callable[[], bool]) -> EpochPlan:
         # No barrier: this may run in the feed's thread, beside the messages of the steps. If rank 0
         # fails, torchrun ends the others.
-        while True:
+        while not is_stopped():
             plan = stored_plan(self.maker, self.plans, epoch=epoch, folder=self.folder)
             if plan is not None:
                 return plan
+            if is_plan_past(self.folder, epoch):  # short epochs: rank 0 has removed it already
+                return plan_epoch(self.maker, self.plans, epoch=epoch)
             time.sleep(_POLL_S)
+        raise _StoppedError
 
 
 @contextmanager
@@ -137,7 +157,7 @@ def prefetched(feed: Feed, progress: Progress) -> Iterator[Iterator[StepInput]]:
 
     def make() -> None:
         try:
-            for step in feed.steps(progress):
+            for step in feed.steps(progress, is_stopped=stopped.is_set):
                 if not _put(ready, step, stopped):
                     return
         except BaseException as exc:

@@ -1,6 +1,7 @@
 """The options of ``jupyt5-train``."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["build_parser"]
@@ -66,7 +67,7 @@ def _fill_prepare(prepare: argparse.ArgumentParser) -> None:
     )
     prepare.add_argument(
         "--max-target-copies",
-        type=int,
+        type=_from(1),
         default=2,
         help="a cell text is a target at most so often (default 2)",
     )
@@ -118,12 +119,33 @@ def _fill_evaluate(evaluate: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="numbers of following cells (default: the checkpoint's)",
     )
-    evaluate.add_argument("--targets", type=int, default=512, help="held-out cells (default 512)")
     evaluate.add_argument(
-        "--decode", type=int, default=0, help="code cells to decode for exact match (default 0)"
+        "--targets", type=_from(1), default=512, help="held-out cells (default 512)"
     )
-    evaluate.add_argument("--seed", type=int, default=0, help="of the draw (default 0)")
+    evaluate.add_argument(
+        "--decode",
+        type=_from(0),
+        default=0,
+        help="code cells to decode for exact match (default 0)",
+    )
+    evaluate.add_argument("--seed", type=_from(0), default=0, help="of the draw (default 0)")
 
 
 def _fill_report(report: argparse.ArgumentParser) -> None:
     report.add_argument("run", type=Path, help="folder of the run")
+
+
+def _from(least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers that are not below ``least``."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            message = f"{text} is no whole number from {least} on"
+            raise argparse.ArgumentTypeError(message)
+        return number
+
+    return read

@@ -1,5 +1,7 @@
 """Refuses recipes that cannot work, by the names that ``--set`` gives their settings."""
 
+import math
+
 from jupyt5.errors import TrainingError, UsageError
 from jupyt5_training.examples import CONTEXT_DRAWS
 from jupyt5_training.recipes import OptimizerConfig, Recipe
@@ -54,8 +56,11 @@ def _check_ranges(recipe: Recipe) -> None:
         "eval_targets": recipe.eval_targets >= 1,
         "eval_decoded": recipe.eval_decoded >= 0,
         "dsp_every": recipe.dsp_every >= 0,
+        "dsp_limit": recipe.dsp_limit >= 0,
+        "dsp_samples": recipe.dsp_samples >= 1,
         "save_every": recipe.save_every >= 1,
-        "seed": recipe.seed >= 0,
+        "keep_checkpoints": recipe.keep_checkpoints >= 1,
+        "seed": 0 <= recipe.seed < 1 << 63,
         "num_threads": recipe.num_threads >= 0,
         "markdown_target_rate": 0 <= recipe.markdown_target_rate <= 1,
         "label_smoothing": 0 <= recipe.label_smoothing < 1,
@@ -67,12 +72,15 @@ def _check_ranges(recipe: Recipe) -> None:
         "examples.prefix_rate": 0 <= examples.prefix_rate <= 1,
         "examples.suffix_rate": 0 <= examples.suffix_rate <= 1,
         "examples.following_rate": 0 <= examples.following_rate <= 1,
-        "examples.test_target_weight": examples.test_target_weight >= 0,
+        "examples.test_target_weight": 0 <= examples.test_target_weight < math.inf,
         "examples.formatter.num_context_cells": formatter.num_context_cells >= 0,
         "examples.formatter.num_following_cells": formatter.num_following_cells >= 0,
         "examples.formatter.source_budget_tokens": formatter.source_budget_tokens >= 8,
         "examples.formatter.max_target_tokens": formatter.max_target_tokens >= 1,
         "model.d_model": model.d_model >= 1,
+        "model.ffn_dim": model.ffn_dim >= 1,
+        "model.encoder_layers": model.encoder_layers >= 1,
+        "model.decoder_layers": model.decoder_layers >= 1,
         "model.num_heads": model.num_heads >= 1 and model.d_model % model.num_heads == 0,
         "model.dropout": 0 <= model.dropout < 1,
     }
@@ -82,8 +90,14 @@ def _check_ranges(recipe: Recipe) -> None:
 def _check_optimizer(config: OptimizerConfig) -> None:
     _raise_for(
         {
-            "optimizer.peak_lr": config.peak_lr > 0,
-            "optimizer.muon_lr": config.muon_lr > 0,
+            "optimizer.peak_lr": 0 < config.peak_lr < math.inf,
+            "optimizer.muon_lr": 0 < config.muon_lr < math.inf,
+            "optimizer.muon_momentum": 0 <= config.muon_momentum < 1,
+            "optimizer.beta1": 0 <= config.beta1 < 1,
+            "optimizer.beta2": 0 <= config.beta2 < 1,
+            "optimizer.eps": 0 < config.eps < math.inf,
+            "optimizer.weight_decay": 0 <= config.weight_decay < math.inf,
+            "optimizer.max_grad_norm": config.max_grad_norm > 0,
             "optimizer.warmup_steps": config.warmup_steps >= 0,
             "optimizer.cooldown_steps": config.cooldown_steps >= 0,
             "optimizer.decay_every": config.decay_every >= 0,

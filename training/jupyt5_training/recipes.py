@@ -86,9 +86,9 @@ class Recipe:
         keep_checkpoints: Newest checkpoints kept.
         seed: Of weights, order, cuts and dropout.
         num_threads: CPU threads; 0 leaves torch's own choice.
-        precision: ``float32``; ``bfloat16`` for matrix products (weights stay float32)
-            latter pays on GPUs and on CPUs with AMX, and is far slower on other CPUs. ``float16``
-            scales the loss; for GPUs before Ampere.
+        precision: ``float32``; ``bfloat16`` for matrix products (weights stay float32), which pays
+            on GPUs and on CPUs with AMX, and is far slower on other CPUs; ``float16``, which scales
+            the loss, for GPUs before Ampere.
         parallel: What several ranks share: ``ddp``, only the batches; ``fsdp``, the weights too.
     """
 

@@ -15,7 +15,7 @@ from transformers import BartForConditionalGeneration
 
 from jupyt5.errors import TrainingError, UsageError
 from jupyt5.files import sha256_file, write_atomic
-from jupyt5.model.checkpoint import CheckpointMeta
+from jupyt5.model.checkpoint import CheckpointMeta, read_meta
 from jupyt5_training.arrays import DATA_NAME, load_arrays, load_data_tokenizer, read_data_info
 from jupyt5_training.averaging import WeightAverage
 from jupyt5_training.batches import PlanConfig
@@ -33,6 +33,7 @@ from jupyt5_training.optimizers import build_optimizers
 from jupyt5_training.precision import LossScaler
 from jupyt5_training.recipe_checks import check_recipe
 from jupyt5_training.recipes import Recipe
+from jupyt5_training.run_report.view import read_recipe
 from jupyt5_training.steps import Stepper
 
 __all__ = ["load_job", "run_recipe", "summarise"]
@@ -76,7 +77,8 @@ def run_recipe(
         data: Folder made by ``jupyt5-train prepare``.
         out: The run's folder: checkpoints, metrics, loss curve.
         resume: Go on from the newest checkpoint in ``out``, if there is one.
-        init_from: A new run starts from this checkpoint folder's weights.
+        init_from: A new run starts from this checkpoint folder's weights; a resumed one leaves it
+            aside.
         dsp_problems: Problems for a small ``dsp-eval`` every ``recipe.dsp_every`` steps.
 
     Returns:
@@ -87,13 +89,17 @@ def run_recipe(
         KeyboardInterrupt: After Ctrl-C, once a checkpoint is written.
         RequeueRequest: After a scheduler's signal, likewise.
     """
-    torch.set_num_threads(recipe.num_threads or torch.get_num_threads())
+    if recipe.num_threads > 0:
+        torch.set_num_threads(recipe.num_threads)
     with joined_ranks() as ranks:
         # torchrun repeats the command after a rank was lost.
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         if find_checkpoints(out) and not resume:
             message = f"{out} holds a run already. Go on with --resume or choose another --out."
             raise TrainingError(message)
+        if init_from and find_checkpoints(out):
+            logger.info("%s holds checkpoints: they count, not --init-from", out)
+            init_from = None
         job = load_job(recipe, data, out, ranks=ranks, init_from=init_from)
         if ranks.is_main:
             _check_same_run(job.recipe, data, out)
@@ -104,6 +110,9 @@ def run_recipe(
 
 def _train(job: Job, *, resume: bool) -> None:
     progress = _restore(job, resume=resume)
+    if progress.step:
+        parents = read_meta(find_checkpoints(job.out)[-1]).parents
+        job = replace(job, meta=replace(job.meta, parents=parents))
     if progress.step < job.recipe.steps:
         TrainingLoop(job, progress).run()
     if job.ranks.is_main:
@@ -302,7 +311,7 @@ def _check_same_run(recipe: Recipe, data: Path, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         _write_json(path, record)
         return
-    old = json.loads(path.read_text("utf-8"))
+    old = read_recipe(out)
     changed = [
         key
         for key, value in record["recipe"].items()
@@ -310,6 +319,8 @@ def _check_same_run(recipe: Recipe, data: Path, out: Path) -> None:
     ]
     if old["data_sha256"] != record["data_sha256"]:
         changed.append("data")
+    if old["recipe"].get(_SCHEDULE, {}).get("name", "adamw") != recipe.optimizer.name:
+        changed.append("optimizer.name")  # it has moments of another kind
     if set(changed) - {_SCHEDULE}:
         message = (
             f"{out} was started with other settings: {', '.join(changed)} differ. "
