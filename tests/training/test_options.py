@@ -105,7 +105,7 @@ def poison_after(patch: pytest.MonkeyPatch, is_due: Any) -> list[int]:
         calls.append(self._progress.step)
         if is_due(len(calls)):
             with torch.no_grad():
-                self._job.model.model.shared.weight.fill_(math.nan)
+                next(self._job.model.parameters()).fill_(math.nan)
         return result
 
     patch.setattr(TrainingLoop, "_do_step", step_and_break)
