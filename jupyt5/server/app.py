@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Float, Int, List, Unicode
+from traitlets import Bool, Float, Int, List, Unicode
 
 from jupyt5.providers import DEFAULT_PROVIDER_URI, Provider, load_provider
 from jupyt5.server.engine import FillEngine
@@ -19,6 +19,9 @@ class JuPyT5App(ExtensionApp):
 
     name = "jupyt5"
     load_other_extensions = True
+    enabled = Bool(True, help="False turns the assistant off for everybody on this server.").tag(
+        config=True
+    )
     provider = Unicode(
         DEFAULT_PROVIDER_URI,
         help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled).",
@@ -57,6 +60,12 @@ class JuPyT5App(ExtensionApp):
     max_parallel_fills = Int(
         2, min=1, help="Requests that generate at the same time; others wait their turn."
     ).tag(config=True)
+    max_waiting_fills = Int(
+        64, min=0, help="Requests that may wait; what comes then is refused with 429."
+    ).tag(config=True)
+    max_waiting_fills_per_user = Int(
+        16, min=0, help="Requests of one user that may wait. Turns go round among the users."
+    ).tag(config=True)
     max_loaded_providers = Int(
         2, min=1, help="Providers kept in memory; the one unused for longest is dropped."
     ).tag(config=True)
@@ -93,7 +102,13 @@ class JuPyT5App(ExtensionApp):
         shelf = ProviderShelf(
             self._load_provider, max_loaded=self.max_loaded_providers, retry_s=self.load_retry_s
         )
-        return FillEngine(shelf, max_parallel=self.max_parallel_fills, timeout_s=self.timeout_s)
+        return FillEngine(
+            shelf,
+            max_parallel=self.max_parallel_fills,
+            timeout_s=self.timeout_s,
+            max_waiting=self.max_waiting_fills,
+            max_waiting_per_user=self.max_waiting_fills_per_user,
+        )
 
     def _load_provider(self, uri: str) -> Provider:
         """Load a provider in a thread; the settings for ``openai:`` are read when one is asked."""

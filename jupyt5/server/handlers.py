@@ -12,6 +12,7 @@ from tornado.iostream import StreamClosedError
 
 from jupyt5 import __version__
 from jupyt5.providers import list_providers
+from jupyt5.server.engine import QueueFullError
 from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import (
     FillJob,
@@ -38,6 +39,33 @@ class _Handler(APIHandler):
     def app(self) -> "JuPyT5App":
         return cast("JuPyT5App", self.settings["jupyt5_app"])
 
+    def parse_job(self) -> FillJob:
+        """Check the body of a fill request.
+
+        Raises:
+            RequestError: If it is malformed, too large, or not served here.
+        """
+        if not self.app.enabled:
+            message = "The administrator has turned the assistant off on this server."
+            raise RequestError("disabled", message, status=403)
+        body: bytes = self.request.body
+        limit = self.app.request_limit_bytes
+        if len(body) > limit:
+            message = (
+                f"The request has {len(body)} bytes, {limit} are allowed. "
+                "Send fewer cells, or raise c.JuPyT5App.request_limit_bytes."
+            )
+            raise RequestError("too_large", message, status=413)
+        return parse_fill(body, self.app.limits, user=self.current_user.username)
+
+    async def refuse(self, error: RequestError) -> None:
+        """Answer with one error line."""
+        self.set_status(error.status)
+        if isinstance(error, QueueFullError):
+            self.set_header("Retry-After", str(error.retry_after_s))
+        reply = error_line(find_request_id(self.request.body), error.code, str(error))
+        await self.finish(reply, set_content_type=_NDJSON)
+
 
 class FillHandler(_Handler):
     """``POST fill``: fill one cell; the reply is streamed as NDJSON."""
@@ -48,19 +76,17 @@ class FillHandler(_Handler):
     @authorized("execute")  # pyright: ignore[reportUntypedFunctionDecorator]
     async def post(self) -> None:
         """Check the request, then stream."""
-        body: bytes = self.request.body
         try:
-            self._refuse_oversize(body)
-            self._job = parse_fill(body, self.app.limits)
+            job = self.parse_job()
+            self.app.engine.admit(job.user)
         except RequestError as exc:
-            self.set_status(exc.status)
-            reply = error_line(find_request_id(body), exc.code, str(exc))
-            await self.finish(reply, set_content_type=_NDJSON)
+            await self.refuse(exc)
             return
+        self._job = job
         self.set_header("Content-Type", _NDJSON)
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")  # a proxy must not hold lines back
-        await self._stream(self._job)
+        await self._stream(job)
 
     def on_connection_close(self) -> None:
         """Cancel down to the generator when the page goes away."""
@@ -77,15 +103,6 @@ class FillHandler(_Handler):
         except StreamClosedError:
             return
         await self.finish(set_content_type=_NDJSON)
-
-    def _refuse_oversize(self, body: bytes) -> None:
-        limit = self.app.request_limit_bytes
-        if len(body) > limit:
-            message = (
-                f"The request has {len(body)} bytes, {limit} are allowed. "
-                "Send fewer cells, or raise c.JuPyT5App.request_limit_bytes."
-            )
-            raise RequestError("too_large", message, status=413)
 
 
 class CancelHandler(_Handler):
@@ -120,18 +137,20 @@ class StatusHandler(_Handler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer ``{version, default, providers: [{uri, state, reason}], num_running}``."""
+        """Answer where the assistant and its providers stand; see ``reply``."""
         engine = self.app.engine
         default = self.app.provider
         states = {each.uri: each for each in [engine.shelf.state(default), *engine.shelf.states()]}
         reply = {
             "version": __version__,
+            "enabled": self.app.enabled,
             "default": default,
             "providers": [
                 {"uri": each.uri, "state": each.state, "reason": each.reason}
                 for each in states.values()
             ],
             "num_running": engine.num_running,
+            "num_waiting": engine.num_waiting,
         }
         await self.finish(json.dumps(reply))
 

@@ -54,6 +54,7 @@ class FillJob:
     request: FillRequest
     num_candidates: int
     sampling: Sampling
+    user: str = ""  # whose turn in the queue it takes
     seed: int = 0  # asking twice for the same cell gives the same answer
 
 
@@ -79,8 +80,13 @@ def find_request_id(body: bytes) -> str | None:
     return found[1].decode() if found else None
 
 
-def parse_fill(body: bytes, limits: Limits) -> FillJob:
+def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
     """Check a fill request.
+
+    Args:
+        body: JSON, as it came.
+        limits: What it is checked against.
+        user: Who asks.
 
     Raises:
         RequestError: If it is malformed, or asks for what this service does not do.
@@ -114,6 +120,7 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
         ),
         num_candidates=num_candidates,
         sampling=sampling,
+        user=user,
     )
 
 
