@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
+from uuid import uuid4
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
@@ -79,9 +80,11 @@ async def execute_silently(
 @asynccontextmanager
 async def _open_shell(kernel: Any) -> AsyncGenerator[AsyncKernelClient]:  # noqa: ANN401
     """Open a shell channel to a kernel, and nothing else."""
-    client = cast(
-        "AsyncKernelClient", kernel.client_factory(**kernel.get_connection_info(session=True))
-    )
+    session = kernel.session.clone()
+    # It is also the socket's identity, and two sockets with one identity take turns being deaf.
+    session.session = uuid4().hex
+    info = {**kernel.get_connection_info(session=True), "session": session}
+    client = cast("AsyncKernelClient", kernel.client_factory(**info))
     client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)
     try:
         yield client
