@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
@@ -21,6 +21,8 @@ from jupyt5.server.messages import (
     parse_fill,
     provider_to_json,
 )
+from jupyt5.server.trying.desk import TryPlace
+from jupyt5.server.trying.handlers import TRY_HANDLERS, find_place
 
 if TYPE_CHECKING:
     from jupyt5.server.app import JuPyT5App
@@ -83,20 +85,23 @@ class FillHandler(_Handler):
             await self.refuse(exc)
             return
         self._job = job
+        place = await find_place(self, job) if job.trial else None
         self.set_header("Content-Type", _NDJSON)
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")  # a proxy must not hold lines back
-        await self._stream(job)
+        await self._stream(job, place)
 
     def on_connection_close(self) -> None:
         """Cancel down to the generator when the page goes away."""
         if self._job is not None:
-            self.app.engine.cancel(self._job.request_id)
+            self.app.cancel(self._job.request_id)
         super().on_connection_close()
 
-    async def _stream(self, job: FillJob) -> None:
+    async def _stream(self, job: FillJob, place: TryPlace | None) -> None:
+        app = self.app
+        stream = app.try_desk.stream(app.engine, job, place) if place else app.engine.stream(job)
         try:
-            async with aclosing(self.app.engine.stream(job)) as lines:
+            async with aclosing(stream) as lines:
                 async for each in lines:
                     self.write(each)  # pyright: ignore[reportUnknownMemberType]
                     await self.flush()
@@ -112,7 +117,7 @@ class CancelHandler(_Handler):
     @authorized("execute")  # pyright: ignore[reportUntypedFunctionDecorator]
     async def delete(self, request_id: str) -> None:
         """Answer whether such a request was running; pages cancel without knowing."""
-        await self.finish(json.dumps({"cancelled": self.app.engine.cancel(request_id)}))
+        await self.finish(json.dumps({"cancelled": self.app.cancel(request_id)}))
 
 
 class ProvidersHandler(_Handler):
@@ -155,9 +160,10 @@ class StatusHandler(_Handler):
         await self.finish(json.dumps(reply))
 
 
-HANDLERS: list[tuple[str, type[_Handler]]] = [
+HANDLERS: list[tuple[str, type[JupyterHandler]]] = [
     (r"/jupyt5/api/fill", FillHandler),
     (r"/jupyt5/api/fill/([A-Za-z0-9_.:-]+)", CancelHandler),
     (r"/jupyt5/api/providers", ProvidersHandler),
     (r"/jupyt5/api/status", StatusHandler),
+    *TRY_HANDLERS,
 ]

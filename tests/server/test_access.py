@@ -12,6 +12,8 @@ ENDPOINTS = [
     ("DELETE", "fill/r1"),
     ("GET", "providers"),
     ("GET", "status"),
+    ("GET", "consent?notebook_path=a.ipynb"),
+    ("POST", "consent"),
 ]
 
 
