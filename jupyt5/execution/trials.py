@@ -6,7 +6,6 @@ here; ``try_fresh`` runs the cells above once more, in a sandboxed interpreter o
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -108,10 +107,11 @@ def rank(logprobs: Mapping[int, float | None], verdicts: Mapping[int, Verdict]) 
 
     def key(idx: int) -> tuple[int, float, int]:
         verdict = verdicts.get(idx)
-        passed = verdict is not None and verdict.passed
-        is_suspect = passed and any(flag.startswith(SUSPECT) for flag in verdict.flags)
-        logprob = logprobs[idx]
-        return (0 if passed and not is_suspect else 1 if passed else 2), -(logprob or 0.0), idx
+        if verdict is None or not verdict.passed:
+            standing = 2
+        else:
+            standing = int(any(flag.startswith(SUSPECT) for flag in verdict.flags))
+        return standing, -(logprobs[idx] or 0.0), idx
 
     return tuple(sorted(logprobs, key=key))
 
@@ -170,13 +170,12 @@ def try_fresh(
             view_path=view_path,
             folder_path=folder.resolve(),
         )
-        with closing(run_job(job, setting, cancel=cancel)) as found:
-            for one in found:
-                if isinstance(one, Judged):
-                    yield _tell(trial, candidates[one.key], one)
-                    left -= 1
-                    if not left:
-                        return
+        for one in run_job(job, setting, cancel=cancel):
+            if isinstance(one, Judged):
+                yield _tell(trial, candidates[one.key], one)
+                left -= 1
+                if not left:
+                    return  # what the cell below does without a candidate is of no interest
     finally:
         remove_folder(view_path)
 

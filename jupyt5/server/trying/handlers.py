@@ -22,7 +22,7 @@ from jupyt5.server.trying.desk import TryPlace
 if TYPE_CHECKING:
     from jupyt5.server.app import JuPyT5App
 
-__all__ = ["TRY_HANDLERS", "find_place"]
+__all__ = ["TRY_HANDLERS", "find_place", "may_execute"]
 
 _SWITCHED_OFF = "the administrator has switched trying off"
 _NO_RIGHT = "you may not execute code on this server"
@@ -47,14 +47,14 @@ class ConsentHandler(APIHandler):
             path, allowed = _read_consent(self.request.body)
         except RequestError as exc:
             raise web.HTTPError(exc.status, reason=str(exc)) from exc
-        if allowed and not await _may_execute(self):
+        if allowed and not await may_execute(self):
             raise web.HTTPError(403, reason=_NO_RIGHT)
         _app(self).consent.set(_user(self), path, allowed=allowed)
         await self._answer(path)
 
     async def _answer(self, path: str) -> None:
         reason = "" if _app(self).allow_try else _SWITCHED_OFF
-        if not reason and not await _may_execute(self):
+        if not reason and not await may_execute(self):
             reason = _NO_RIGHT
         if not reason:
             reason = await asyncio.to_thread(_find_no_walls)
@@ -78,7 +78,7 @@ async def find_place(handler: JupyterHandler, job: FillJob) -> TryPlace:
     path, app = _strip_drive(job.trial.notebook_path), _app(handler)
     if not app.allow_try:
         return TryPlace(refusal=_SWITCHED_OFF)
-    if not await _may_execute(handler):
+    if not await may_execute(handler):
         return TryPlace(refusal=_NO_RIGHT)
     if not app.consent.allows(_user(handler), path):
         return TryPlace(refusal="you have not allowed it for this notebook")
@@ -108,21 +108,23 @@ def _app(handler: JupyterHandler) -> "JuPyT5App":
 
 
 def _user(handler: JupyterHandler) -> str:
-    return str(cast("Any", handler.current_user).username)
+    return str(handler.current_user.username)
 
 
-async def _may_execute(handler: JupyterHandler) -> bool:
+async def may_execute(handler: JupyterHandler) -> bool:
+    """Whether the user may run code in this server's kernels."""
     decided = handler.authorizer.is_authorized(handler, handler.current_user, "execute", "kernels")
     return bool(await ensure_async(decided))
 
 
 async def _is_trusted(handler: JupyterHandler, path: str) -> bool:
     """Whether Jupyter trusts the notebook as it was last saved: all code cells are marked so."""
+    contents = cast("Any", handler.contents_manager)
     try:
-        model = await ensure_async(handler.contents_manager.get(path, type="notebook"))
+        model: dict[str, Any] = await ensure_async(contents.get(path, type="notebook"))
     except web.HTTPError:
         return False
-    cells = cast("dict[str, Any]", model)["content"].get("cells", [])
+    cells = model["content"].get("cells", [])
     return all(c["metadata"].get("trusted") for c in cells if c["cell_type"] == "code")
 
 
