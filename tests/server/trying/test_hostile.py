@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -79,12 +80,18 @@ def list_processes():
 
 
 @pytest.fixture
-def canaries(tmp_path_factory):
+def elsewhere():
+    """A folder that is not below ``/tmp``, all of which is overlaid."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="jupyt5-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def canaries(elsewhere):
     """Listen where candidates would call; yields the sockets."""
-    tcp, udp, named = socket.socket(), socket.socket(type=socket.SOCK_DGRAM), None
-    folder = tmp_path_factory.mktemp("s")
+    tcp, udp = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
     named = socket.socket(socket.AF_UNIX)
-    named.bind(str(folder / "s"))
+    named.bind(str(elsewhere / "s"))
     tcp.bind(("127.0.0.1", 0))
     udp.bind(("127.0.0.1", tcp.getsockname()[1]))
     for one in (tcp, named):
@@ -142,6 +149,22 @@ async def test_nothing_reaches_the_kernel(kernel, canaries, jp_root_dir):
     assert passed <= RIGHT, passed - RIGHT
     assert verdicts["time: endless"].kind == "timeout"
     assert verdicts["exit: at once"].kind == "died"
+
+
+async def test_files_of_a_folder_elsewhere(kernel, elsewhere):
+    (elsewhere / "a.txt").write_text("kept")
+    await kernel.run(f"import os; os.chdir({str(elsewhere)!r}); log = open('b.txt', 'w')")
+    async with open_live(kernel.manager, TRIAL, LIMITS) as session:
+        source = (
+            "log.write('harm'); log.flush()\nopen('a.txt', 'a').write('harm')\n"
+            "assert open('a.txt').read() == 'keptharm'\nopen('c.txt', 'w')\ny = 42"
+        )
+        for _ in range(2):  # one does not see what another wrote
+            tried = await session.judge("0", source)
+            assert tried.verdict.passed, tried.verdict
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == {
+        "a.txt": "kept", "b.txt": "",
+    }  # fmt: skip
 
 
 async def test_output_of_a_candidate_reaches_nobody(kernel):
