@@ -4,6 +4,8 @@ In a fork of the user's live kernel the server does it (``jupyt5.server.trying``
 here; ``try_fresh`` runs the cells above once more, in a sandboxed interpreter of its own.
 """
 
+import ast
+import builtins
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +20,14 @@ from jupyt5.execution.jobs import Attempt, Job, Limits, Task
 from jupyt5.execution.sandbox import Sandbox, choose_sandbox
 from jupyt5.execution.setting import Setting
 from jupyt5.execution.suspicion import find_suspicions
+from jupyt5.execution.suspicion_source import parse_source
 from jupyt5.execution.verdicts import SUSPECT, Verdict, VerdictKind, judge
 from jupyt5.execution.views import make_view, remove_folder
 
 __all__ = ["Trial", "Tried", "find_walls", "judge_live", "rank", "try_fresh"]
 
 _TASK = "candidates"
+_BUILTINS = frozenset(dir(builtins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,18 @@ class Trial:
         """The source of the cell that decides."""
         return dict(self.cells)[self.grading_idx]
 
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Names that the deciding cell uses and no cell above binds: a candidate is to bind them.
+
+        There is no reference solution that would say so.
+        """
+        bound = {name for _, source in self.above for name in _iter_bound(source)}
+        tree = parse_source(self.grading).tree
+        nodes = ast.walk(tree) if tree else ()
+        used = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        return frozenset(used - bound - _BUILTINS)
+
     def make_task(self, attempts: Sequence[Attempt] = ()) -> Task:
         """Return the executor's task for these attempts."""
         return Task(
@@ -62,6 +78,7 @@ class Trial:
             cell_idx=self.target_idx,
             grading_idxs=(self.grading_idx,),
             attempts=tuple(attempts),
+            own_names=self.wanted,
         )
 
 
@@ -72,6 +89,11 @@ class Tried:
     key: str
     verdict: Verdict
     wall_s: float
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether what it did calls for a second look."""
+        return any(flag.startswith(SUSPECT) for flag in self.verdict.flags)
 
 
 def judge_live(trial: Trial, source: str, content: Mapping[str, Any]) -> Tried:
@@ -188,4 +210,20 @@ def _tell(trial: Trial, source: str, judged: Judged) -> Tried:
 
 def _find_flags(trial: Trial, source: str) -> tuple[str, ...]:
     above = [text for _, text in trial.above]
-    return find_suspicions(source, "", [trial.grading], above)
+    reference = "\n".join(f"{name} = None" for name in sorted(trial.wanted))
+    return find_suspicions(source, reference, [trial.grading], above)
+
+
+def _iter_bound(source: str) -> Iterator[str]:
+    """Yield the names that a cell gives a meaning to, at any depth."""
+    tree = parse_source(source).tree
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+            case _:
+                pass

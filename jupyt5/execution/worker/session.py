@@ -145,7 +145,7 @@ class _Session:
             # Before a candidate can put something else in its way.
             with contextlib.suppress(BaseException):
                 __import__(name)
-        task = {"cell_idx": job["target_idx"], "grading": job["grading"]}
+        task = {"cell_idx": job["target_idx"], **{n: job[n] for n in ("grading", "own_names")}}
         self._plan = sample.Plan(shell, task, sources, self._limits, sockets=False)
         if self._plan.filter is None:
             raise RuntimeError("no system-call filter for this processor")

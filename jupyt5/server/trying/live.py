@@ -141,6 +141,7 @@ async def open_live(
                 "disk_bytes": limits.disk_bytes,
                 "target_idx": trial.target_idx,
                 "grading": [trial.grading_idx],
+                "own_names": sorted(trial.wanted),
                 "cells": [list(cell) for cell in trial.below],
             }
         )

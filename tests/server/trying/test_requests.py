@@ -33,6 +33,7 @@ async def test_verdicts_from_the_live_kernel(fill, kernel, notebook, allow):
     assert {line["how"] for line in found.values()} == {"live"}
     assert found[0]["message"] == "Grading cell 2 raised AssertionError."
     assert 0 < found[2]["wall_s"] < 5
+    assert found[2]["flags"] == []
     (done,) = find(lines, "done")
     assert (done["order"], done["tried"], done["reason"]) == ([2, 0, 1], "live", "")
     # The reader's own next cell, and its number.
