@@ -7,6 +7,7 @@ const DEFAULTS: IFillSettings = {
   numContextCells: undefined,
   numFollowingCells: undefined,
   ghostText: true,
+  numCandidates: 3,
   numGhostCandidates: 1
 };
 
@@ -39,6 +40,7 @@ function readSettings(settings: ISettingRegistry.ISettings): IFillSettings {
     numContextCells: number('numContextCells'),
     numFollowingCells: number('numFollowingCells'),
     ghostText: settings.get('ghostText').composite as boolean,
+    numCandidates: settings.get('numCandidates').composite as number,
     numGhostCandidates: settings.get('numGhostCandidates').composite as number
   };
 }
