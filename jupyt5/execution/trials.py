@@ -178,28 +178,34 @@ def try_fresh(
         ExecutionError: If there is no sandbox, or no interpreter.
     """
     interpreter, sandbox = find_walls(python)
-    attempts = [Attempt(key=key, source=source) for key, source in candidates.items()]
-    # The cell itself stays empty for what is above it.
-    cells = (*trial.above, (trial.target_idx, ""), *trial.below)
-    job = Job(cells=cells, tasks=(trial.make_task(attempts),))
     view_path = make_view(None)
-    left = len(attempts)
+    setting = Setting(
+        interpreter=interpreter,
+        sandbox=sandbox,
+        limits=limits,
+        view_path=view_path,
+        folder_path=folder.resolve(),
+    )
     try:
-        setting = Setting(
-            interpreter=interpreter,
-            sandbox=sandbox,
-            limits=limits,
-            view_path=view_path,
-            folder_path=folder.resolve(),
-        )
-        for one in run_job(job, setting, cancel=cancel):
-            if isinstance(one, Judged):
-                yield _tell(trial, candidates[one.key], one)
-                left -= 1
-                if not left:
-                    return  # what the cell below does without a candidate is of no interest
+        yield from _run_fresh(trial, candidates, setting, cancel)
     finally:
         remove_folder(view_path)
+
+
+def _run_fresh(
+    trial: Trial, candidates: Mapping[str, str], setting: Setting, cancel: threading.Event | None
+) -> Iterator[Tried]:
+    attempts = [Attempt(key=key, source=source) for key, source in candidates.items()]
+    # No candidate is in the cell when the worker itself comes to it.
+    cells = (*trial.above, (trial.target_idx, ""), *trial.below)
+    job = Job(cells=cells, tasks=(trial.make_task(attempts),))
+    num_left = len(attempts)
+    for one in run_job(job, setting, cancel=cancel):
+        if isinstance(one, Judged):
+            yield _tell(trial, candidates[one.key], one)
+            num_left -= 1
+            if not num_left:
+                return  # what the cell below does without a candidate is of no interest
 
 
 def _tell(trial: Trial, source: str, judged: Judged) -> Tried:

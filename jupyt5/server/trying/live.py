@@ -7,7 +7,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,8 @@ from jupyt5.execution.trials import Trial, Tried, judge_live
 from jupyt5.server.kernels import KernelBusyError, execute_silently
 
 __all__ = ["CannotTryError", "LiveSession", "open_live"]
+
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _WAIT_S = 2.0
 _START_S = 15.0
@@ -112,40 +114,47 @@ async def open_live(
         CannotTryError: If there is no sound way to do it.
     """
     _require_local_python(kernel)
-    async with AsyncExitStack() as stack:
-        # Only this account can reach what is inside.
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="j5-try-"))
-        socket_path = f"{folder}/s"
-        came: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
-        came = asyncio.get_running_loop().create_future()
-
-        def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if came.done():
-                writer.close()
-            else:
-                came.set_result((reader, writer))
-
-        server = await asyncio.start_unix_server(welcome, socket_path, limit=_LINE_LIMIT_BYTES)
-        stack.callback(server.close)
-        await _ask(kernel, socket_path)
-        try:
-            async with asyncio.timeout(_START_S):
-                reader, writer = await came
-        except TimeoutError:
-            raise CannotTryError("its copy did not come") from None
+    # Only this account can reach what is inside.
+    with tempfile.TemporaryDirectory(prefix="j5-try-") as folder:
+        reader, writer = await _call_copy(kernel, f"{folder}/s")
         session = LiveSession(trial, limits, reader, writer)
-        stack.callback(session.close)
-        await session.prepare(
-            {
-                "limits": limits.to_record(),
-                "disk_bytes": limits.disk_bytes,
-                "target_idx": trial.target_idx,
-                "grading": [trial.grading_idx],
-                "own_names": sorted(trial.wanted),
-                "cells": [list(cell) for cell in trial.below],
-            }
-        )
-        yield session
+        try:
+            await session.prepare(_describe_job(trial, limits))
+            yield session
+        finally:
+            session.close()
+
+
+async def _call_copy(kernel: Any, socket_path: str) -> _Streams:  # noqa: ANN401
+    """Have the kernel fork; return the connection that its copy makes."""
+    came: asyncio.Future[_Streams] = asyncio.get_running_loop().create_future()
+
+    def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if came.done():
+            writer.close()
+        else:
+            came.set_result((reader, writer))
+
+    server = await asyncio.start_unix_server(welcome, socket_path, limit=_LINE_LIMIT_BYTES)
+    try:
+        await _ask(kernel, socket_path)
+        async with asyncio.timeout(_START_S):
+            return await came
+    except TimeoutError:
+        raise CannotTryError("its copy did not come") from None
+    finally:
+        server.close()
+
+
+def _describe_job(trial: Trial, limits: Limits) -> dict[str, object]:
+    return {
+        "limits": limits.to_record(),
+        "disk_bytes": limits.disk_bytes,
+        "target_idx": trial.target_idx,
+        "grading": [trial.grading_idx],
+        "own_names": sorted(trial.wanted),
+        "cells": [list(cell) for cell in trial.below],
+    }
 
 
 def _require_local_python(kernel: Any) -> None:  # noqa: ANN401
