@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 from jupyt5.errors import ProviderError, UsageError
-from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.base import Chunk, FillRequest, Preview, Sampling
+from jupyt5.providers.texts import estimate_tokens, find_window
 
 __all__ = ["FakeProvider"]
 
@@ -67,6 +68,18 @@ class FakeProvider:
                 yield Chunk(hypothesis_idx, piece, finished=False)
             logprob = self._logprob * (hypothesis_idx + 1)
             yield Chunk(hypothesis_idx, "", finished=True, mean_logprob=logprob)
+
+    def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
+        """Return the sources of the cells that a model would see; see ``Provider.preview``."""
+        del sampling
+        sources = [
+            request.prefix + request.suffix
+            if idx == request.target_idx
+            else request.cells[idx].source
+            for idx in find_window(request)
+        ]
+        text = "\n\n".join(sources)
+        return Preview(text, estimate_tokens(text))
 
 
 def _number(options: dict[str, str], name: str) -> float:

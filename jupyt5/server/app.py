@@ -78,6 +78,15 @@ class JuPyT5App(ExtensionApp):
         60.0, min=0, help="Seconds until a provider that failed to load is tried again."
     ).tag(config=True)
 
+    allow_kernel_facts = Bool(
+        True,
+        help="Whether the model may be told names, types, shapes and columns of a kernel's "
+        "variables, where a reader asks for that. Values are never told.",
+    ).tag(config=True)
+    kernel_facts_bytes = Int(
+        1500, min=100, help="Longest text about a kernel's variables, in bytes."
+    ).tag(config=True)
+
     allow_try = Bool(
         True,
         help="Whether people may allow candidates to be tried against the cell below, notebook by "

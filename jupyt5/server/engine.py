@@ -227,7 +227,7 @@ class _RunningJob:
         try:
             for draft in stream_drafts(
                 provider,
-                job.request,
+                job.asked,
                 n=job.num_candidates,
                 sampling=job.sampling,
                 seed=job.seed,

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.auth.decorator import authorized
@@ -11,7 +12,9 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from jupyt5 import __version__
+from jupyt5.errors import Jupyt5Error
 from jupyt5.providers import list_providers
+from jupyt5.server.context.facts import find_facts
 from jupyt5.server.engine import QueueFullError
 from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import (
@@ -85,6 +88,8 @@ class FillHandler(_Handler):
             await self.refuse(exc)
             return
         self._job = job
+        if job.wants_facts:
+            job = replace(job, facts=(await find_facts(self, job)).text)
         place = await find_place(self, job) if job.trial else None
         self.set_header("Content-Type", _NDJSON)
         self.set_header("Cache-Control", "no-store")
@@ -108,6 +113,36 @@ class FillHandler(_Handler):
         except StreamClosedError:
             return
         await self.finish(set_content_type=_NDJSON)
+
+
+class ContextHandler(_Handler):
+    """``POST context``: what a fill request would send; nothing is generated."""
+
+    @web.authenticated
+    @authorized("execute")  # pyright: ignore[reportUntypedFunctionDecorator]
+    async def post(self) -> None:
+        """Answer ``{provider, text, num_tokens, facts, facts_reason}``."""
+        try:
+            job = self.parse_job()
+        except RequestError as exc:
+            await self.refuse(exc)
+            return
+        facts = await find_facts(self, job)
+        job = replace(job, facts=facts.text)
+        try:
+            provider = await self.app.engine.shelf.get(job.provider)
+            shown = await asyncio.to_thread(provider.preview, job.asked, job.sampling)
+        except Jupyt5Error as exc:
+            await self.refuse(RequestError("provider_failed", str(exc), status=502))
+            return
+        reply = {
+            "provider": job.provider,
+            "text": shown.text,
+            "num_tokens": shown.num_tokens,
+            "facts": facts.text or None,
+            "facts_reason": facts.reason,
+        }
+        await self.finish(json.dumps(reply))
 
 
 class CancelHandler(_Handler):
@@ -149,6 +184,7 @@ class StatusHandler(_Handler):
         reply = {
             "version": __version__,
             "enabled": self.app.enabled,
+            "kernel_facts": self.app.allow_kernel_facts,
             "default": default,
             "providers": [
                 {"uri": each.uri, "state": each.state, "reason": each.reason}
@@ -162,6 +198,7 @@ class StatusHandler(_Handler):
 
 HANDLERS: list[tuple[str, type[JupyterHandler]]] = [
     (r"/jupyt5/api/fill", FillHandler),
+    (r"/jupyt5/api/context", ContextHandler),
     (r"/jupyt5/api/fill/([A-Za-z0-9_.:-]+)", CancelHandler),
     (r"/jupyt5/api/providers", ProvidersHandler),
     (r"/jupyt5/api/status", StatusHandler),

@@ -11,6 +11,7 @@ from typing import cast
 
 from jupyt5.notebook import Cell, CellKind
 from jupyt5.providers import FillRequest, ProviderInfo, Sampling
+from jupyt5.server.context.cells import add_facts
 from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
 
 __all__ = [
@@ -73,7 +74,15 @@ class FillJob:
     sampling: Sampling
     user: str = ""  # whose turn in the queue it takes
     trial: TrialRequest | None = None
+    wants_facts: bool = False  # about the variables of the kernel
+    kernel_id: str | None = None
+    facts: str = ""  # source of a cell that tells of them
     seed: int = 0  # asking twice gives the same answers, unless the request has another seed
+
+    @property
+    def asked(self) -> FillRequest:
+        """What the provider gets: the request, and the facts where there are any."""
+        return add_facts(self.request, self.facts) if self.facts else self.request
 
 
 def line(kind: str, request_id: str | None, **fields: object) -> bytes:
@@ -133,6 +142,8 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         num_candidates=num_candidates,
         sampling=sampling,
         user=user,
+        wants_facts=fields.get("kernel_facts") is True,
+        kernel_id=read_text(fields, "kernel_id", "") or None,
         trial=_parse_trial(fields, cells, target_idx),
         seed=read_count(fields, "seed", 0, at_most=_MAX_SEED),
     )
@@ -159,8 +170,7 @@ def _parse_trial(
     if wish is None or cells[target_idx].kind != "code":
         return None
     idx = cast("dict[str, object]", wish).get("grading_idx") if isinstance(wish, dict) else None
-    is_below = type(idx) is int and target_idx < idx < len(cells)
-    if not (is_below and cells[idx].kind == "code"):
+    if type(idx) is not int or not target_idx < idx < len(cells) or cells[idx].kind != "code":
         message = "try must be {grading_idx}, the index of a code cell below the target."
         raise RequestError("bad_request", message)
     path = read_text(fields, "notebook_path")
