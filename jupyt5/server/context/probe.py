@@ -7,7 +7,7 @@ attributes that compute nothing, so no code of the user runs, and it never looks
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["describe"]
 
@@ -29,7 +29,7 @@ def describe(shell: Any) -> list[list[str]]:  # noqa: ANN401
 
 
 def _describe(value: Any) -> str:  # noqa: ANN401
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     name = str(type.__dict__["__name__"].__get__(kind))  # past metaclasses, which may be the user's
     if kind is types.ModuleType:
         return f"module {_label(value.__dict__.get('__name__'))}"

@@ -73,7 +73,7 @@ def test_no_code_of_the_user_runs():
 
     class Sneaky(np.ndarray):
         @property
-        def shape(self):
+        def shape(self):  # pyright: ignore[reportIncompatibleMethodOverride]
             raise AssertionError
 
     found = described(trap=Trap(), sneaky=np.ones(2).view(Sneaky), cls=Trap)
