@@ -157,7 +157,11 @@ def _leave_loop():
     """Leave the event loop in which the kernel's request is being served."""
     asyncio.events._set_running_loop(None)
     with contextlib.suppress(Exception):
-        asyncio.set_event_loop(None)
+        if sys.version_info < (3, 14):
+            # A policy that has no loop yet makes one when old IPython asks for it.
+            asyncio.set_event_loop_policy(None)
+        else:
+            asyncio.set_event_loop(None)
 
 
 def _forget_history(manager):

@@ -8,6 +8,7 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 GOOD = "def add(a, b):\n    return a + b"
+UNTRUSTED = "the notebook as it was last saved is not trusted"
 WRONG = "def add(a, b):\n    return a - b"
 
 
@@ -91,7 +92,7 @@ async def test_untrusted_notebook(fill, allow, jp_root_dir):
     # Not written by this server, so nobody has signed it.
     path.write_text(json.dumps(FOREIGN))
     await allow()
-    assert reasons(await fill(GOOD), "not_tried") == ["the notebook is not trusted"]
+    assert reasons(await fill(GOOD), "not_tried") == [UNTRUSTED]
 
 
 FOREIGN = {
@@ -112,7 +113,7 @@ FOREIGN = {
 
 async def test_notebook_that_is_not_there(fill, allow):
     await allow()
-    assert reasons(await fill(GOOD), "not_tried") == ["the notebook is not trusted"]
+    assert reasons(await fill(GOOD), "not_tried") == [UNTRUSTED]
 
 
 @pytest.mark.parametrize(
