@@ -100,10 +100,10 @@ class FillEngine:
             QueueFullError: If too many of theirs, or of everybody's, are under way.
         """
         num_own = sum(running.job.user == user for running in self._running.values())
-        if num_own >= self._max_jobs_per_user:
-            whose = f"{num_own} of your requests"
-        elif len(self._running) >= self._max_jobs:
+        if len(self._running) >= self._max_jobs:
             whose = f"{len(self._running)} requests"
+        elif num_own >= self._max_jobs_per_user:
+            whose = f"{num_own} of your requests"
         else:
             return
         count_refused()
