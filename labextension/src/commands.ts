@@ -49,12 +49,6 @@ const PANEL_COMMANDS: Record<string, [label: string, act: (session: FillSession)
     session => {
       session.focus();
     }
-  ],
-  [CommandIDs.showSent]: [
-    'What Is Sent?',
-    session => {
-      session.toggleSent();
-    }
   ]
 };
 
@@ -140,6 +134,11 @@ function addPanelCommands(commands: CommandRegistry, filler: CellFiller): void {
     label: 'Ask for Other Candidates',
     isEnabled,
     execute: () => filler.act(session => session.again())
+  });
+  commands.addCommand(CommandIDs.showSent, {
+    label: 'What Is Sent?',
+    isEnabled,
+    execute: () => filler.act(session => session.toggleSent())
   });
   commands.addCommand(CommandIDs.toggleTry, {
     label: 'Try Candidates Against the Next Cell',

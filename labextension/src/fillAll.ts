@@ -6,6 +6,7 @@ import { readText } from './candidates';
 import { LatestOnly } from './latest';
 import { CandidateList } from './list';
 import { buildRequest, refuse, replaceRange, viewCell } from './notebook';
+import { ProgressBar } from './progressBar';
 import { findOpening, findSolutionCells } from './solutions';
 import { FillError, FillService, IFillSettings } from './tokens';
 import { watchSource } from './watches';
@@ -43,22 +44,25 @@ export class AllFiller {
       controller.abort();
     };
     panel.disposed.connect(stop);
-    const progress = new Progress(cells.length, stop);
+    const bar = new ProgressBar(panel, stop);
+    let numFilled = 0;
+    const tell = () => `Filled ${numFilled} of ${cells.length} solution cells.`;
     try {
       for (const [idx, cell] of cells.entries()) {
-        progress.show(idx);
-        if (await this._fillCell(panel, cell, controller.signal)) {
-          progress.numFilled += 1;
-        }
+        bar.show(`Filling solution cell ${idx + 1} of ${cells.length}…`, idx / cells.length);
+        numFilled += Number(await this._fillCell(panel, cell, controller.signal));
         if (controller.signal.aborted) {
           break;
         }
       }
-      progress.end(controller.signal.aborted ? 'Stopped. ' : '');
+      const isStopped = controller.signal.aborted;
+      Notification.info(`${isStopped ? 'Stopped. ' : ''}${tell()}`, { autoClose: 8000 });
     } catch (reason) {
-      progress.fail(reason);
+      const message = reason instanceof Error ? reason.message : String(reason);
+      Notification.error(`${tell()} ${message}`, { autoClose: 10_000 });
     } finally {
       panel.disposed.disconnect(stop);
+      bar.dispose();
       this._controller = null;
     }
   }
@@ -126,55 +130,6 @@ export class AllFiller {
 
   private readonly _latest = new LatestOnly();
   private _controller: AbortController | null = null;
-}
-
-/** What the reader sees of it: a notification with a bar and a button. */
-class Progress {
-  constructor(
-    private readonly _numCells: number,
-    stop: () => void
-  ) {
-    this._id = Notification.emit('Filling solution cells…', 'in-progress', {
-      autoClose: false,
-      progress: 0,
-      actions: [
-        {
-          label: 'Stop',
-          callback: event => {
-            event.preventDefault(); // the notification stays, with the result
-            stop();
-          }
-        }
-      ]
-    });
-  }
-
-  numFilled = 0;
-
-  show(idx: number): void {
-    const message = `Filling solution cell ${idx + 1} of ${this._numCells}…`;
-    Notification.update({ id: this._id, message, progress: idx / this._numCells });
-  }
-
-  end(before: string): void {
-    const message = `${before}Filled ${this.numFilled} of ${this._numCells} solution cells.`;
-    const type = this.numFilled === this._numCells ? 'success' : 'warning';
-    Notification.update({ id: this._id, message, type, autoClose: 8000, actions: [] });
-  }
-
-  fail(reason: unknown): void {
-    const message = reason instanceof Error ? reason.message : String(reason);
-    const filled = `Filled ${this.numFilled} of ${this._numCells} solution cells, then: `;
-    Notification.update({
-      id: this._id,
-      message: filled + message,
-      type: 'error',
-      autoClose: 10_000,
-      actions: []
-    });
-  }
-
-  private readonly _id: string;
 }
 
 function findOpenCells(panel: NotebookPanel): Cell[] {

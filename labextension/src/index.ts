@@ -12,7 +12,7 @@ import { GhostTextProvider } from './ghost';
 import { createConsentDesk } from './consent';
 import { Highlighter } from './highlight';
 import { CandidatePanel } from './panel';
-import { createFillService } from './requests';
+import { createContextService, createFillService } from './requests';
 import { followSettings } from './settings';
 
 const PLUGIN_ID = 'jupyt5-labextension:plugin';
@@ -42,6 +42,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const panelHost = createPanelHost(app.commands);
     const filler = new CellFiller({
       service,
+      context: createContextService(app.serviceManager.serverSettings),
       consents: createConsentDesk(app.serviceManager.serverSettings),
       settings,
       makePanel: cell => new CandidatePanel(cell, highlighter, panelHost)

@@ -66,6 +66,7 @@ export function buildRequest(
   const widgets = panel.content.widgets;
   const chosen = selectCells(widgets.map(viewCell), widgets.indexOf(cell), slot);
   const gradingIdx = wish.isTried ? findGrading(chosen.cells, chosen.targetIdx) : null;
+  const isKernelNeeded = settings.kernelFacts || gradingIdx !== null;
   return {
     request_id: crypto.randomUUID(),
     notebook_path: panel.context.path,
@@ -75,7 +76,8 @@ export function buildRequest(
     language: findLanguage(panel),
     n: wish.n,
     seed: wish.seed,
-    kernel_id: gradingIdx === null ? undefined : panel.sessionContext.session?.kernel?.id,
+    kernel_id: isKernelNeeded ? panel.sessionContext.session?.kernel?.id : undefined,
+    kernel_facts: settings.kernelFacts || undefined,
     try: gradingIdx === null ? undefined : { grading_idx: gradingIdx },
     provider: settings.provider,
     num_context_cells: settings.numContextCells,

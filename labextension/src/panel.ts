@@ -98,14 +98,16 @@ export class CandidatePanel {
     void this._renderCode(view);
   }
 
-  /** Show what was sent, or hide it again. */
-  toggleSent(text: string): void {
-    this._sent.hidden = !this._sent.hidden;
+  /** Open or close the place for what was sent; tells whether it is open. */
+  toggleSent(): boolean {
+    const isOpen = this._sent.hidden;
+    this._sent.hidden = !isOpen;
+    this._buttons.get(CommandIDs.showSent)?.setAttribute('aria-expanded', String(isOpen));
+    return isOpen;
+  }
+
+  showSent(text: string): void {
     this._sent.textContent = text;
-    this._buttons.get(CommandIDs.showSent)?.setAttribute('aria-expanded', `${!this._sent.hidden}`);
-    if (!this._sent.hidden) {
-      this._sent.focus();
-    }
   }
 
   dispose(): void {

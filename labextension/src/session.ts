@@ -8,13 +8,22 @@ import { findGrading } from './context';
 import { CandidateList } from './list';
 import { buildRequest, findSlot, replaceRange, viewCell } from './notebook';
 import { CandidatePanel, IPanelView } from './panel';
-import { describeRequest } from './sent';
-import { CellKind, FillLine, FillService, IFillRequest, IFillSettings, ISlot } from './tokens';
+import { describeContext, describeRequest } from './sent';
+import {
+  CellKind,
+  ContextService,
+  FillLine,
+  FillService,
+  IFillRequest,
+  IFillSettings,
+  ISlot
+} from './tokens';
 
 /** What a session asks of the rest of the extension. */
 export interface ISessionHost {
   service: FillService;
   consents: IConsentDesk;
+  context: ContextService;
   settings: () => IFillSettings;
   makePanel(cell: Cell): CandidatePanel;
 }
@@ -59,7 +68,7 @@ export class FillSession {
     this._stream = stream;
     const list = (this._list = new CandidateList());
     this._seed = seed;
-    this._notTried = '';
+    this._tryNote = '';
     this._progress = PROGRESS.generating ?? '';
     this._show(this._progress, true);
     this._consent = this._canBeTried ? await this._host.consents.get(this._path) : null;
@@ -130,8 +139,15 @@ export class FillSession {
   }
 
   /** Show what was sent to the server, or hide it again. */
-  toggleSent(): void {
-    this._panel.toggleSent(this._request ? describeRequest(this._request) : '');
+  async toggleSent(): Promise<void> {
+    const request = this._request;
+    if (!this._panel.toggleSent() || !request) {
+      return;
+    }
+    const sent = describeRequest(request);
+    this._panel.showSent(sent);
+    const reaches = await this._host.context(request).then(describeContext, String);
+    this._panel.showSent(`${sent}\n\n${reaches}`);
   }
 
   private get _signal(): AbortSignal {
@@ -154,8 +170,11 @@ export class FillSession {
 
   private _describeProgress(line: FillLine): string {
     if (line.type === 'status' && line.state === 'not_tried') {
-      this._notTried = line.reason;
+      this._tryNote = `not tried: ${line.reason}`;
     } else if (line.type === 'status') {
+      if (line.state === 'trying' && line.reason) {
+        this._tryNote = `tried in a fresh kernel: ${line.reason}`;
+      }
       this._progress = PROGRESS[line.state] ?? PROGRESS.generating ?? '';
     }
     return this._progress;
@@ -180,8 +199,7 @@ export class FillSession {
     }
     const place = `Candidate ${position + 1} of ${candidates.length}`;
     const badge = current.verdict ? describeVerdict(current.verdict).text : '';
-    const why = this._notTried ? `not tried: ${this._notTried}` : '';
-    return [candidates.length > 1 ? place : '', badge, why].filter(Boolean).join(', ');
+    return [candidates.length > 1 ? place : '', badge, this._tryNote].filter(Boolean).join(', ');
   }
 
   private _split(): ISlot & { source: string } {
@@ -223,7 +241,7 @@ export class FillSession {
   private _request: IFillRequest | null = null;
   private _stream: AbortController | null = null;
   private _consent: IConsent | null = null;
-  private _notTried = '';
+  private _tryNote = '';
   private _progress = '';
   private _seed = 0;
   private _isWorking = false;

@@ -25,6 +25,8 @@ export interface IFillRequest extends ISlot {
   n: number;
   seed?: number;
   kernel_id?: string;
+  /** Whether names and types of the kernel's variables go along. */
+  kernel_facts?: boolean;
   /** The index, among `cells`, of the cell that decides. */
   try?: { grading_idx: number };
   provider?: string;
@@ -67,6 +69,7 @@ export interface IFillSettings {
   provider: string | undefined;
   numContextCells: number | undefined;
   numFollowingCells: number | undefined;
+  kernelFacts: boolean;
   ghostText: boolean;
   numCandidates: number;
   numGhostCandidates: number;
@@ -74,6 +77,18 @@ export interface IFillSettings {
 
 /** Sends a request and yields the lines of its reply; stops when the signal is aborted. */
 export type FillService = (request: IFillRequest, signal: AbortSignal) => AsyncGenerator<FillLine>;
+
+/** What of a request reaches the model, as `POST jupyt5/api/context` answers. */
+export interface IContextReply {
+  provider: string;
+  text: string;
+  num_tokens: number;
+  facts: string | null;
+  facts_reason: string;
+}
+
+/** Asks the server what of a request would reach the model. */
+export type ContextService = (request: IFillRequest) => Promise<IContextReply>;
 
 /** An error the reader should see; `code` is the server's, or `connection`. */
 export class FillError extends Error {

@@ -11,6 +11,7 @@ const SETTINGS: IFillSettings = {
   provider: undefined,
   numContextCells: undefined,
   numFollowingCells: undefined,
+  kernelFacts: false,
   ghostText: true,
   numCandidates: 3,
   numGhostCandidates: 1
@@ -59,7 +60,8 @@ function setUp(source: string, service: FillService, below = '') {
       return Promise.resolve({ allowed, available: true, reason: '' });
     }
   };
-  const host = { service, consents, settings: () => SETTINGS, makePanel: () => panel };
+  const context = () => Promise.reject(new Error('not asked'));
+  const host = { service, consents, context, settings: () => SETTINGS, makePanel: () => panel };
   const session = new FillSession(notebook, cell, host, controller);
   return { state, views, controller, session };
 }
@@ -167,6 +169,7 @@ describe('FillSession', () => {
       yield { type: 'candidate', hypothesis_idx: 0, text: 'a = 1', ...common };
       yield { type: 'candidate', hypothesis_idx: 1, text: 'a = 2', ...common };
       if (request.try) {
+        yield { type: 'status', request_id, state: 'trying', reason: 'a thread is running' };
         const judged = { type: 'verdict' as const, request_id, flags: [], wall_s: 0.1 };
         yield { ...judged, hypothesis_idx: 0, verdict: 'wrong', message: 'No.' };
         yield { ...judged, hypothesis_idx: 1, verdict: 'passed' };
@@ -182,7 +185,7 @@ describe('FillSession', () => {
     expect(views.at(-1)).toMatchObject({
       after: 'a = 2',
       trying: { isOn: true },
-      note: 'Candidate 1 of 2, ✓ passes the next cell'
+      note: 'Candidate 1 of 2, ✓ passes the next cell, tried in a fresh kernel: a thread is running'
     });
   });
 

@@ -1,5 +1,7 @@
 """The panel of candidates: cycling, accepting, rejecting, by keyboard and by mouse."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -156,6 +158,7 @@ def test_what_is_sent(fill_with, fill_requests):
     sent = notebook.panel.locator(".jp-jupyt5-panel-sent")
     for words in ("Set it.", "x = ▮", "print(1)"):
         expect(sent).to_contain_text(words)
+    expect(sent).to_contain_text(re.compile(r"fake:\S+ gets \d+ tokens"))
     assert len(fill_requests) == 1
 
 

@@ -9,6 +9,7 @@ ANSWER = "answer = 42"
 SLOW = "fake:slow=300&text=" + "+".join(f"w{number}" for number in range(100))
 SOLUTION = {"nbgrader": {"solution": True, "grade": False, "schema_version": 3}}
 TOAST = ".Toastify__toast"
+PROGRESS = ".jp-jupyt5-progress"
 
 
 def cell(kind: str, source: str, cell_id: str, **metadata: object) -> dict[str, object]:
@@ -61,9 +62,10 @@ def test_stop_reaches_the_generator(open_notebook, use_provider, page, lab):
     notebook = open_notebook(HOMEWORK)
     notebook.click(0)
     run(page, "jupyt5:fill-all")
-    wait_for_toast(page, "cell 2 of 2")
-    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(PROGRESS)).to_contain_text("cell 2 of 2", timeout=30_000)
+    page.locator(PROGRESS).get_by_role("button", name="Stop").click()
     wait_for_toast(page, "Stopped. Filled 1 of 2")
+    expect(page.locator(PROGRESS)).to_have_count(0)
     assert notebook.source(5) == ""
     page.wait_for_timeout(500)
     assert lab.call("jupyt5/api/status")["num_running"] == 0
@@ -75,7 +77,7 @@ def test_a_cell_edited_meanwhile_is_left_to_its_author(open_notebook, use_provid
     notebook.click(1)
     notebook.press("Control+End")
     run(page, "jupyt5:fill-all")
-    wait_for_toast(page, "cell 1 of 2")
+    expect(page.locator(PROGRESS)).to_contain_text("cell 1 of 2")
     page.wait_for_timeout(400)
     page.keyboard.type(" # mine")
     notebook.expect_source(5, "second")
