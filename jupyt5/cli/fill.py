@@ -9,13 +9,14 @@
                      "mean_logprob": float | null}],
      "best_idx": index of the best hypothesis, "written": bool}
 
-`text` is cleaned and follows what the cell holds already; `raw` is the model's own.
+`text` is cleaned and follows what the cell holds already; `raw` is the model's own. With `--try`
+each hypothesis also has `verdict` (null: not tried), `flags`, `message` and `wall_s`.
 """
 
 import argparse
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING
 
 from jupyt5.cli.command import Command
 from jupyt5.cli.output import LiveText, note, write_json, write_text
+from jupyt5.cli.trying import find_grading_idx, try_drafts, verdict_to_json
 from jupyt5.errors import NotebookError, ProviderError, UsageError
 
 if TYPE_CHECKING:
+    from jupyt5.execution.trials import Tried
     from jupyt5.notebook import Cell, Notebook
     from jupyt5.providers import Draft, FillRequest, Provider, Sampling
 
@@ -35,12 +38,14 @@ _EXAMPLES = """\
 examples:
   jupyt5 fill analysis.ipynb --cell 4             one suggestion, on stdout
   jupyt5 fill analysis.ipynb --cell 4 -n 5        five to choose from
+  jupyt5 fill analysis.ipynb --cell 4 -n 5 --try  tried against the cell below, the best first
   jupyt5 fill analysis.ipynb --cell 4 --write     write the suggestion into the notebook
   jupyt5 fill analysis.ipynb --cell 4 --provider jupyt5:/models/mine --json
   jupyt5 fill analysis.ipynb --cell 4 --provider gguf:/models/smollm2.gguf
 
 Cells are counted from 0, all kinds together, in the order of the notebook. What the cell holds
 already (a comment, a `def` line) is kept, and the suggestion goes on from there.
+--try runs the code cells above, in a sandbox without a network: nothing that they do lasts.
 """
 
 
@@ -57,6 +62,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     add("--top-k", type=int, default=50, help="likeliest tokens kept, 0 is all (default: 50)")
     add("--max-tokens", type=int, default=128, help="longest hypothesis, in tokens (default: 128)")
     add("--seed", type=int, default=0, help="same seed, same hypotheses (default: 0)")
+    add("--try", dest="tries", action="store_true", help="try them against the code cell below")
     add("--write", action="store_true", help="write the best hypothesis into the notebook")
     add("--json", action="store_true", help="write one JSON object instead of text")
 
@@ -88,17 +94,22 @@ def _fill(options: argparse.Namespace) -> int:
         num_following_cells=options.following,
     )
     request.require_context()
+    if options.tries:
+        find_grading_idx(notebook, options)
     provider = load_provider(options.provider or DEFAULT_PROVIDER_URI)
     job = _Job(provider, request, sampling, options.n, options.seed)
     is_live = options.n == 1 and not options.json and sys.stdout.isatty()
     drafts = _draw_live(job) if is_live else _draw(job)
-    best = _choose(drafts, options)
+    tried = try_drafts(notebook, drafts, options) if options.tries else {}
+    best = _choose(drafts, tried, options)
     if options.write:
         _write(options, target, best)
     if options.json:
-        write_json(_describe(options, job, drafts, best))
+        write_json(_describe(options, job, drafts, tried, best))
     elif not is_live:
-        _show(drafts)
+        _show(drafts, tried)
+    elif tried:
+        note(f"It was tried: {_say(tried, drafts[0])}.")
     if options.write:
         which = f" with hypothesis {best.hypothesis_idx + 1}" if options.n > 1 else ""
         note(f"Filled cell {options.cell} of {options.notebook}{which}.")
@@ -189,8 +200,10 @@ def _draw_live(job: _Job) -> "list[Draft]":
     return finished
 
 
-def _choose(drafts: "list[Draft]", options: argparse.Namespace) -> "Draft":
-    """Return the likeliest hypothesis, or the first where likelihoods are unknown."""
+def _choose(
+    drafts: "list[Draft]", tried: "Mapping[int, Tried]", options: argparse.Namespace
+) -> "Draft":
+    """Return one that passed, and the likeliest; the first where likelihoods are unknown."""
     filled = [draft for draft in drafts if draft.text.strip()]
     if not filled:
         message = (
@@ -198,10 +211,13 @@ def _choose(drafts: "list[Draft]", options: argparse.Namespace) -> "Draft":
             "Describe it in a Markdown cell above, or try another --provider, -n or --seed."
         )
         raise ProviderError(message)
-    known = [draft for draft in filled if draft.mean_logprob is not None]
-    if len(known) < len(filled):
-        return filled[0]
-    return max(filled, key=lambda draft: draft.mean_logprob or 0.0)
+    passed = [d for d in filled if (one := tried.get(d.hypothesis_idx)) and one.verdict.passed]
+    # A pass that looks suspicious is taken only where there is no other.
+    clean = [d for d in passed if not tried[d.hypothesis_idx].is_suspect]
+    choice = clean or passed or filled
+    if any(draft.mean_logprob is None for draft in choice):
+        return choice[0]
+    return max(choice, key=lambda draft: draft.mean_logprob or 0.0)
 
 
 def _write(options: argparse.Namespace, target: "Cell", best: "Draft") -> None:
@@ -218,16 +234,30 @@ def _write(options: argparse.Namespace, target: "Cell", best: "Draft") -> None:
     write_cell_source(options.notebook, cell_idx, target.source + best.text)
 
 
-def _show(drafts: "list[Draft]") -> None:
+def _show(drafts: "list[Draft]", tried: "Mapping[int, Tried]") -> None:
     for draft in drafts:
         if len(drafts) > 1:
             score = "" if draft.mean_logprob is None else f"  ({draft.mean_logprob:.2f} nats/token)"
-            write_text(f"--- {draft.hypothesis_idx + 1} of {len(drafts)}{score}")
+            verdict = f"  {_say(tried, draft)}" if tried else ""
+            write_text(f"--- {draft.hypothesis_idx + 1} of {len(drafts)}{score}{verdict}")
+        elif tried:
+            note(f"It was tried: {_say(tried, draft)}.")
         write_text(draft.text)
 
 
+def _say(tried: "Mapping[int, Tried]", draft: "Draft") -> str:
+    one = tried.get(draft.hypothesis_idx)
+    if one is None:
+        return "not tried"
+    return "; ".join([one.verdict.kind.value, *one.verdict.flags])
+
+
 def _describe(
-    options: argparse.Namespace, job: _Job, drafts: "list[Draft]", best: "Draft"
+    options: argparse.Namespace,
+    job: _Job,
+    drafts: "list[Draft]",
+    tried: "Mapping[int, Tried]",
+    best: "Draft",
 ) -> dict[str, object]:
     return {
         "notebook": str(options.notebook),
@@ -244,6 +274,7 @@ def _describe(
                 "text": draft.text,
                 "raw": draft.raw,
                 "mean_logprob": draft.mean_logprob,
+                **(verdict_to_json(tried, draft.hypothesis_idx) if options.tries else {}),
             }
             for draft in drafts
         ],

@@ -64,11 +64,17 @@ class Sandbox:
         return list(command)
 
     def describe_walls(
-        self, interpreter: Interpreter, base: str, *, disk_bytes: int
+        self,
+        interpreter: Interpreter,
+        base: str,
+        *,
+        disk_bytes: int,
+        overlaid_paths: Sequence[Path] = (),
     ) -> dict[str, object] | None:
         """Return what the worker needs to build its mounts; None without a wall.
 
-        Folders of users are covered; those that the interpreter needs are brought back.
+        Folders of users are covered; those that the interpreter needs are brought back, and so
+        are ``overlaid_paths``, which cells may write to without changing them.
         """
         if not self.isolates:
             return None
@@ -82,6 +88,7 @@ class Sandbox:
             "hidden": sorted(map(str, hidden)),
             "shown": sorted(map(str, shown)),
             "disk_bytes": disk_bytes,
+            "overlaid": [str(path) for path in overlaid_paths],
         }
 
 

@@ -20,6 +20,8 @@ class Setting:
         limits: Of each sample and context cell.
         view_path: Folder with the notebook's files and a home, see ``views``.
         isolation: ``fork`` where that is sound, or always a fresh process (``kernel``).
+        folder_path: Folder in which the cells run, seen as it is and overlaid, so that nothing in
+            it changes; None for the view's work folder. Needs a sandbox.
     """
 
     interpreter: Interpreter
@@ -27,3 +29,4 @@ class Setting:
     limits: Limits
     view_path: Path
     isolation: Isolation = "fork"
+    folder_path: Path | None = None

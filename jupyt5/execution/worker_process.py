@@ -227,9 +227,10 @@ class WorkerProcess:
 
     def _render(self, root: str, environment: Mapping[str, str]) -> str:
         setting, job = self._setting, self._job
+        folder_path = setting.folder_path
         record = {
             "mode": self._mode,
-            "folder": f"{root}/{WORK_NAME}/{job.folder}",
+            "folder": str(folder_path or f"{root}/{WORK_NAME}/{job.folder}"),
             "work": f"{root}/{WORK_NAME}",
             "records_files": job.records_files,
             "seed": job.seed,
@@ -242,6 +243,7 @@ class WorkerProcess:
                 setting.interpreter,
                 str(setting.view_path),
                 disk_bytes=setting.limits.disk_bytes,
+                overlaid_paths=[folder_path] if folder_path else (),
             ),
         }
         return json.dumps(record)

@@ -1,6 +1,6 @@
 """Providers: whatever can fill a cell, named by a URI."""
 
-from jupyt5.providers.base import Chunk, FillRequest, Provider, ProviderInfo, Sampling
+from jupyt5.providers.base import Chunk, FillRequest, Preview, Provider, ProviderInfo, Sampling
 from jupyt5.providers.drafts import Draft, stream_drafts
 from jupyt5.providers.registry import DEFAULT_PROVIDER_URI, list_providers, load_provider
 
@@ -9,6 +9,7 @@ __all__ = [
     "Chunk",
     "Draft",
     "FillRequest",
+    "Preview",
     "Provider",
     "ProviderInfo",
     "Sampling",

@@ -8,7 +8,7 @@ from typing import Protocol
 from jupyt5.errors import ContextError, UsageError
 from jupyt5.notebook import Cell
 
-__all__ = ["Chunk", "FillRequest", "Provider", "ProviderInfo", "Sampling"]
+__all__ = ["Chunk", "FillRequest", "Preview", "Provider", "ProviderInfo", "Sampling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,19 @@ class Chunk:
     mean_logprob: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a model would be given for a request, for people to read.
+
+    Attributes:
+        text: The whole prompt, marks included.
+        num_tokens: Its length; an estimate where the tokenizer is not at hand.
+    """
+
+    text: str
+    num_tokens: int
+
+
 class Provider(Protocol):
     """Anything that can answer a ``FillRequest``."""
 
@@ -142,6 +155,10 @@ class Provider(Protocol):
         Raises:
             ProviderError: If the model fails.
         """
+        ...
+
+    def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
+        """Return what ``generate`` would give the model; nothing is generated or sent."""
         ...
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from jupyt5.errors import CheckpointError, ProviderError
 from jupyt5.infilling import render_messages, render_prompt
 from jupyt5.model.causal import CausalEngine, CausalRequest, decode_causal
-from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.base import Chunk, FillRequest, Preview, Sampling
 from jupyt5.providers.chat import render_chat
 from jupyt5.providers.growing import GrowingText, StopWatch
 from jupyt5.providers.texts import plan_text
@@ -44,8 +44,7 @@ class CausalProvider:
         cancel: threading.Event,
     ) -> Iterator[Chunk]:
         """Stream hypotheses; see ``Provider.generate``. Greedy decoding gives just one."""
-        room = self._engine.max_tokens - sampling.max_tokens - _MARGIN_TOKENS
-        prompt_ids, stop = self.render(request, budget_tokens=max(64, min(_BUDGET_TOKENS, room)))
+        prompt_ids, stop = self.render(request, budget_tokens=self._find_budget(sampling))
         decode = CausalRequest(
             prompt_ids=prompt_ids,
             n=n,
@@ -58,6 +57,25 @@ class CausalProvider:
         with self._turn(cancel) as is_ours:
             if is_ours:
                 yield from self._decode(decode, stop, cancel)
+
+    def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
+        """Return the prompt, fill-in-the-middle marks included; see ``Provider.preview``."""
+        ids, _ = self.render(request, budget_tokens=self._find_budget(sampling))
+        fim, marks = self._vocabulary.fim, {self._vocabulary.slot: "<mask>"}
+        if fim is not None:
+            marks |= {fim.prefix: "<prefix>", fim.suffix: "<suffix>", fim.middle: "<middle>"}
+        pieces: list[str] = []
+        start = 0
+        for end, token_id in enumerate(ids):
+            if token_id in marks:
+                pieces += [self._vocabulary.decode(ids[start:end]), f"\n{marks[token_id]}\n"]
+                start = end + 1
+        pieces.append(self._vocabulary.decode(ids[start:]))
+        return Preview("".join(pieces).strip("\n"), len(ids))
+
+    def _find_budget(self, sampling: Sampling) -> int:
+        room = self._engine.max_tokens - sampling.max_tokens - _MARGIN_TOKENS
+        return max(64, min(_BUDGET_TOKENS, room))
 
     def render(
         self, request: FillRequest, *, budget_tokens: int

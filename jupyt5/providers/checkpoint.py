@@ -14,7 +14,7 @@ from jupyt5.model.checkpoint import (
     read_meta,
 )
 from jupyt5.model.decoding import DecodeRequest, Engine
-from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.base import Chunk, FillRequest, Preview, Sampling
 from jupyt5.providers.growing import GrowingText
 from jupyt5.providers.texts import find_window
 from jupyt5.tokenizer import Tokenizer
@@ -66,6 +66,21 @@ class CheckpointProvider:
         except CheckpointError as exc:
             raise ProviderError(str(exc)) from exc
 
+    def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
+        """Return the source, and what the target must begin with; see ``Provider.preview``."""
+        del sampling
+        tokenizer = self._tokenizer
+        source_ids, forced_ids = render_request(request, tokenizer, self.meta.formatter)
+        text = ""
+        for is_special, ids in _split_special(source_ids, tokenizer.special_id_set):
+            if is_special:  # on a line of its own
+                text += "\n" * (not text.endswith("\n")) + f"{tokenizer.tokens[ids[0]]}\n"
+            else:
+                text += tokenizer.decode(ids)
+        if forced_ids:
+            text += f"→ {tokenizer.decode(forced_ids).lstrip()}"
+        return Preview(text.strip("\n"), len(source_ids) + len(forced_ids))
+
 
 def load_checkpoint_provider(folder: Path, *, uri: str) -> CheckpointProvider:
     """Load a checkpoint folder as a provider.
@@ -113,6 +128,19 @@ def render_request(
     ids[target] = prefix_ids + suffix_ids
     kinds = {idx: cell.kind for idx, cell in enumerate(cells)}
     return render_ids(plan, ids, kinds, tokenizer.special), tokenizer.encode(open_line)
+
+
+def _split_special(ids: list[int], special: frozenset[int]) -> Iterator[tuple[bool, list[int]]]:
+    """Yield runs of ordinary ids, and each special id alone."""
+    run: list[int] = []
+    for token_id in ids:
+        if token_id in special:
+            yield False, run
+            yield True, [token_id]
+            run = []
+        else:
+            run.append(token_id)
+    yield False, run
 
 
 def _load_engine(folder: Path, tokenizer: Tokenizer) -> Engine:

@@ -1,15 +1,20 @@
 """The jupyter-server extension and its settings."""
 
 from functools import cached_property
+from pathlib import Path
 
+from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Float, Int, List, Unicode
+from traitlets import Bool, Float, Int, List, Unicode
 
+from jupyt5.execution.jobs import Limits as TryLimits
 from jupyt5.providers import DEFAULT_PROVIDER_URI, Provider, load_provider
 from jupyt5.server.engine import FillEngine
 from jupyt5.server.handlers import HANDLERS
 from jupyt5.server.messages import Limits
 from jupyt5.server.shelf import ProviderShelf
+from jupyt5.server.trying.consent import ConsentRecord
+from jupyt5.server.trying.desk import TryDesk
 
 __all__ = ["JuPyT5App"]
 
@@ -19,6 +24,9 @@ class JuPyT5App(ExtensionApp):
 
     name = "jupyt5"
     load_other_extensions = True
+    enabled = Bool(True, help="False turns the assistant off for everybody on this server.").tag(
+        config=True
+    )
     provider = Unicode(
         DEFAULT_PROVIDER_URI,
         help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled).",
@@ -57,11 +65,50 @@ class JuPyT5App(ExtensionApp):
     max_parallel_fills = Int(
         2, min=1, help="Requests that generate at the same time; others wait their turn."
     ).tag(config=True)
+    max_waiting_fills = Int(
+        64, min=0, help="Requests that may wait; what comes then is refused with 429."
+    ).tag(config=True)
+    max_waiting_fills_per_user = Int(
+        16, min=0, help="Requests of one user that may wait. Turns go round among the users."
+    ).tag(config=True)
     max_loaded_providers = Int(
         2, min=1, help="Providers kept in memory; the one unused for longest is dropped."
     ).tag(config=True)
     load_retry_s = Float(
         60.0, min=0, help="Seconds until a provider that failed to load is tried again."
+    ).tag(config=True)
+
+    allow_kernel_facts = Bool(
+        True,
+        help="Whether the model may be told names, types, shapes and columns of a kernel's "
+        "variables, where a reader asks for that. Values are never told.",
+    ).tag(config=True)
+    kernel_facts_bytes = Int(
+        1500, min=100, help="Longest text about a kernel's variables, in bytes."
+    ).tag(config=True)
+
+    allow_try = Bool(
+        True,
+        help="Whether people may allow candidates to be tried against the cell below, notebook by "
+        "notebook. False: nobody may.",
+    ).tag(config=True)
+    try_timeout_s = Float(
+        5.0,
+        min=0.1,
+        help="Processor seconds of one candidate with the cell that tests it; three times as much "
+        "on the wall clock.",
+    ).tag(config=True)
+    try_total_s = Float(
+        90.0,
+        min=1,
+        help="Seconds that all tries of a request may take, the cells above included where those "
+        "must be run again.",
+    ).tag(config=True)
+    try_memory_mib = Int(
+        2048, min=64, help="MiB of memory that one candidate may take beyond what was there."
+    ).tag(config=True)
+    max_parallel_tries = Int(
+        2, min=1, help="Requests whose candidates are tried at the same time."
     ).tag(config=True)
 
     openai_base_url = Unicode(
@@ -93,7 +140,34 @@ class JuPyT5App(ExtensionApp):
         shelf = ProviderShelf(
             self._load_provider, max_loaded=self.max_loaded_providers, retry_s=self.load_retry_s
         )
-        return FillEngine(shelf, max_parallel=self.max_parallel_fills, timeout_s=self.timeout_s)
+        return FillEngine(
+            shelf,
+            max_parallel=self.max_parallel_fills,
+            timeout_s=self.timeout_s,
+            max_waiting=self.max_waiting_fills,
+            max_waiting_per_user=self.max_waiting_fills_per_user,
+        )
+
+    @cached_property
+    def consent(self) -> ConsentRecord:
+        """Who has allowed candidates to be tried, in which notebook."""
+        return ConsentRecord(Path(jupyter_data_dir()) / "jupyt5" / "try-consent.json")
+
+    @cached_property
+    def try_desk(self) -> TryDesk:
+        """Where requests go that ask for a try."""
+        limits = TryLimits(
+            timeout_s=self.try_timeout_s,
+            context_timeout_s=self.try_total_s,
+            memory_bytes=self.try_memory_mib << 20,
+        )
+        return TryDesk(limits, timeout_s=self.try_total_s, max_parallel=self.max_parallel_tries)
+
+    def cancel(self, request_id: str) -> bool:
+        """Stop a request down to its generator and its tries; False if there is none."""
+        # Both: a request that is being tried may have come to the end of its generator.
+        found = [self.engine.cancel(request_id), self.try_desk.cancel(request_id)]
+        return any(found)
 
     def _load_provider(self, uri: str) -> Provider:
         """Load a provider in a thread; the settings for ``openai:`` are read when one is asked."""

@@ -2,22 +2,37 @@
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from jupyt5.errors import ContextError, Jupyt5Error, UsageError
 from jupyt5.providers import Draft, Provider, stream_drafts
+from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import FillJob, error_line, line
+from jupyt5.server.metrics import JobWatch, Outcome, count_refused
 from jupyt5.server.shelf import ProviderShelf, ProviderState
+from jupyt5.server.turns import FairTurns
 
-__all__ = ["FillEngine", "JobError", "JobEvent", "explain"]
+__all__ = ["FillEngine", "JobError", "JobEvent", "QueueFullError", "Queued", "explain", "render"]
 
 logger = logging.getLogger(__name__)
 
-JobEvent = Draft | ProviderState
-"""What happens to a job: its provider loads or is ready, a hypothesis grows."""
+_MAX_RETRY_AFTER_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A job waits for its turn, with others before it."""
+
+    num_waiting: int
+
+
+JobEvent = Draft | ProviderState | Queued
+"""What happens to a job: its provider loads or is ready, it waits, a hypothesis grows."""
 
 _Event = JobEvent | Exception | None  # None: the worker has ended
 
@@ -30,18 +45,41 @@ class JobError(Exception):
         self.code = code
 
 
+class QueueFullError(RequestError):
+    """A job that finds no room to wait; ``retry_after_s`` is when there may be some."""
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__("busy", message, status=429)
+        self.retry_after_s = retry_after_s
+
+
 class FillEngine:
     """Runs fill jobs against the providers of one shelf.
 
     Args:
         shelf: Where providers come from.
-        max_parallel: Jobs that generate at the same time; others wait their turn.
+        max_parallel: Jobs that generate at the same time; others wait their turn, which goes
+            round among their users.
         timeout_s: Longest a job may take, loading included; then it is cancelled.
+        max_waiting: Further jobs that may wait; what comes then is refused.
+        max_waiting_per_user: Those of them that may be of one user; None: all.
     """
 
-    def __init__(self, shelf: ProviderShelf, *, max_parallel: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        shelf: ProviderShelf,
+        *,
+        max_parallel: int,
+        timeout_s: float,
+        max_waiting: int = 64,
+        max_waiting_per_user: int | None = None,
+    ) -> None:
         self.shelf = shelf
         self._timeout_s = timeout_s
+        self._max_jobs = max_parallel + max_waiting
+        per_user = max_waiting if max_waiting_per_user is None else max_waiting_per_user
+        self._max_jobs_per_user = max_parallel + per_user
+        self._turns = FairTurns(max_parallel)
         self._threads = ThreadPoolExecutor(max_parallel, thread_name_prefix="jupyt5-fill")
         self._running: dict[str, _RunningJob] = {}
 
@@ -49,6 +87,29 @@ class FillEngine:
     def num_running(self) -> int:
         """Jobs that wait, load or generate now."""
         return len(self._running)
+
+    @property
+    def num_waiting(self) -> int:
+        """Jobs that wait for their turn now."""
+        return self._turns.num_waiting
+
+    def admit(self, user: str) -> None:
+        """Check that there is room for one more job of this user.
+
+        Raises:
+            QueueFullError: If too many of theirs, or of everybody's, are under way.
+        """
+        num_own = sum(running.job.user == user for running in self._running.values())
+        if len(self._running) >= self._max_jobs:
+            whose = f"{len(self._running)} requests"
+        elif num_own >= self._max_jobs_per_user:
+            whose = f"{num_own} of your requests"
+        else:
+            return
+        count_refused()
+        retry_after_s = min(_MAX_RETRY_AFTER_S, math.ceil(self._turns.expected_wait_s))
+        message = f"{whose} are under way. Try again in {retry_after_s} s."
+        raise QueueFullError(message, retry_after_s=retry_after_s)
 
     def cancel(self, request_id: str) -> bool:
         """Stop a job down to its generator; False if there is none of that id."""
@@ -64,7 +125,7 @@ class FillEngine:
         try:
             async with aclosing(self.events(job)) as events:
                 async for event in events:
-                    for each in _render(event, job.request_id, shown):
+                    for each in render(event, job.request_id, shown):
                         yield each
             yield line("done", job.request_id)
         except Exception as exc:
@@ -83,14 +144,23 @@ class FillEngine:
         running = _RunningJob(job)
         self._running[job.request_id] = running
         feeder = asyncio.ensure_future(self._feed(running))
+        outcome: Outcome = "cancelled"  # so it is where the iterator is closed
         try:
             async with aclosing(running.events(self._timeout_s)) as events:
                 async for event in events:
                     yield event
+            outcome = "done"
+        except JobError as exc:
+            outcome = "timeout" if exc.code == "timeout" else "cancelled"
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
         finally:
             running.cancel()
-            feeder.cancel()  # takes a job that still waits for a thread out of the queue
+            feeder.cancel()  # takes a job that still waits for its turn out of the queue
             del self._running[job.request_id]
+            running.watch.end(outcome)
 
     def close(self) -> None:
         """Cancel everything; for the end of the server."""
@@ -100,16 +170,35 @@ class FillEngine:
         self.shelf.close()
 
     async def _feed(self, running: "_RunningJob") -> None:
-        uri = running.job.provider
+        job, watch = running.job, running.watch
         try:
-            if self.shelf.state(uri).state != "ready":
-                running.put(ProviderState(uri, "loading"))
-            provider = await self.shelf.get(uri)
-            running.put(ProviderState(uri, "ready"))
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._threads, running.generate, provider)
+            if self.shelf.state(job.provider).state != "ready":
+                running.put(ProviderState(job.provider, "loading"))
+            provider = await self.shelf.get(job.provider)
+            watch.queue()
+            if not self._turns.is_free:
+                running.put(Queued(self._turns.num_waiting))
+            await self._turns.take(job.user)
+            watch.leave_queue(has_turn=True)
+            running.put(ProviderState(job.provider, "ready"))
+            self._generate(running, provider)
         except Exception as exc:
             running.put(exc)
+
+    def _generate(self, running: "_RunningJob", provider: Provider) -> None:
+        """Start a job that has its turn; the turn ends with the thread's work, not before."""
+        loop, user = asyncio.get_running_loop(), running.job.user
+
+        def end_turn(_: object = None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._turns.end, user)
+
+        try:
+            future = self._threads.submit(running.generate, provider)
+        except RuntimeError:  # the engine is closed
+            end_turn()
+            raise
+        future.add_done_callback(end_turn)
 
 
 class _RunningJob:
@@ -117,6 +206,7 @@ class _RunningJob:
 
     def __init__(self, job: FillJob) -> None:
         self.job = job
+        self.watch = JobWatch()
         self._cancelled = threading.Event()
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[_Event] = asyncio.Queue()
@@ -137,7 +227,7 @@ class _RunningJob:
         try:
             for draft in stream_drafts(
                 provider,
-                job.request,
+                job.asked,
                 n=job.num_candidates,
                 sampling=job.sampling,
                 seed=job.seed,
@@ -168,6 +258,8 @@ class _RunningJob:
                 return
             if isinstance(event, Exception):
                 raise event
+            if isinstance(event, Draft) and event.text:
+                self.watch.see_text()
             yield event
 
     def _put_from_thread(self, event: _Event) -> None:
@@ -175,11 +267,14 @@ class _RunningJob:
             self._loop.call_soon_threadsafe(self.put, event)
 
 
-def _render(event: JobEvent, request_id: str, shown: dict[int, str]) -> list[bytes]:
+def render(event: JobEvent, request_id: str, shown: dict[int, str]) -> list[bytes]:
     """Turn an event into lines; ``shown`` is what each hypothesis had when it was last shown."""
     if isinstance(event, ProviderState):
         state = "generating" if event.state == "ready" else event.state
         return [line("status", request_id, state=state, reason=event.reason)]
+    if isinstance(event, Queued):
+        reason = f"{event.num_waiting + 1} requests are before this one."
+        return [line("status", request_id, state="waiting", reason=reason)]
     idx, text = event.hypothesis_idx, event.text
     lines: list[bytes] = []
     if text != shown.get(idx, ""):

@@ -11,11 +11,13 @@ from typing import cast
 
 from jupyt5.notebook import Cell, CellKind
 from jupyt5.providers import FillRequest, ProviderInfo, Sampling
+from jupyt5.server.context.cells import add_facts
 from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
 
 __all__ = [
     "FillJob",
     "Limits",
+    "TrialRequest",
     "error_line",
     "find_request_id",
     "line",
@@ -26,6 +28,7 @@ __all__ = [
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REQUEST_ID_IN_BODY = re.compile(rb'"request_id"\s*:\s*"([A-Za-z0-9_.:-]{1,128})"')
 _PYTHON = re.compile(r"i?python[\d.]*", re.IGNORECASE)
+_MAX_SEED = 2**31 - 1
 _KINDS: tuple[CellKind, ...] = ("code", "markdown", "raw")
 # Cell magics whose body is still Python of this kernel.
 _PYTHON_CELL_MAGICS = frozenset({"capture", "prun", "time", "timeit"})
@@ -46,6 +49,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRequest:
+    """A wish that candidates be tried: against which cell, in which kernel, in whose name.
+
+    Attributes:
+        grading_idx: A code cell below the target.
+        notebook_path: As the contents manager knows it.
+        kernel_id: The notebook's kernel; None where none runs.
+    """
+
+    grading_idx: int
+    notebook_path: str
+    kernel_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FillJob:
     """A request as checked: ready to be handed to a provider."""
 
@@ -54,7 +72,17 @@ class FillJob:
     request: FillRequest
     num_candidates: int
     sampling: Sampling
-    seed: int = 0  # asking twice for the same cell gives the same answer
+    user: str = ""  # whose turn in the queue it takes
+    trial: TrialRequest | None = None
+    wants_facts: bool = False  # about the variables of the kernel
+    kernel_id: str | None = None
+    facts: str = ""  # source of a cell that tells of them
+    seed: int = 0  # asking twice gives the same answers, unless the request has another seed
+
+    @property
+    def asked(self) -> FillRequest:
+        """What the provider gets: the request, and the facts where there are any."""
+        return add_facts(self.request, self.facts) if self.facts else self.request
 
 
 def line(kind: str, request_id: str | None, **fields: object) -> bytes:
@@ -79,8 +107,13 @@ def find_request_id(body: bytes) -> str | None:
     return found[1].decode() if found else None
 
 
-def parse_fill(body: bytes, limits: Limits) -> FillJob:
+def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
     """Check a fill request.
+
+    Args:
+        body: JSON, as it came.
+        limits: What it is checked against.
+        user: Who asks.
 
     Raises:
         RequestError: If it is malformed, or asks for what this service does not do.
@@ -90,12 +123,6 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
     if not _REQUEST_ID.fullmatch(request_id):
         message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
         raise RequestError("bad_request", message)
-    if fields.get("try") is not None:
-        message = (
-            "Trying candidates against the next cell is not available in this version. "
-            "Send the request without the field try."
-        )
-        raise RequestError("try_unsupported", message)
     cells, target_idx = _parse_cells(fields)
     prefix, suffix = _parse_slot(fields, cells[target_idx])
     _refuse_other_languages(cells[target_idx], prefix + suffix, read_text(fields, "language", ""))
@@ -114,6 +141,11 @@ def parse_fill(body: bytes, limits: Limits) -> FillJob:
         ),
         num_candidates=num_candidates,
         sampling=sampling,
+        user=user,
+        wants_facts=fields.get("kernel_facts") is True,
+        kernel_id=read_text(fields, "kernel_id", "") or None,
+        trial=_parse_trial(fields, cells, target_idx),
+        seed=read_count(fields, "seed", 0, at_most=_MAX_SEED),
     )
 
 
@@ -128,6 +160,23 @@ def _parse_cells(fields: Mapping[str, object]) -> tuple[tuple[Cell, ...], int]:
         message = f"target_idx must be a whole number from 0 to {len(cells) - 1}."
         raise RequestError("bad_request", message)
     return cells, target_idx
+
+
+def _parse_trial(
+    fields: Mapping[str, object], cells: tuple[Cell, ...], target_idx: int
+) -> TrialRequest | None:
+    """Return what ``try`` asks for; a cell that is no code cannot be tried."""
+    wish = fields.get("try")
+    if wish is None or cells[target_idx].kind != "code":
+        return None
+    idx = cast("dict[str, object]", wish).get("grading_idx") if isinstance(wish, dict) else None
+    if type(idx) is not int or not target_idx < idx < len(cells) or cells[idx].kind != "code":
+        message = "try must be {grading_idx}, the index of a code cell below the target."
+        raise RequestError("bad_request", message)
+    path = read_text(fields, "notebook_path")
+    return TrialRequest(
+        grading_idx=idx, notebook_path=path, kernel_id=read_text(fields, "kernel_id", "") or None
+    )
 
 
 def _parse_cell(raw: object, idx: int) -> Cell:

@@ -1,42 +1,187 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { CommandRegistry } from '@lumino/commands';
 
+import { AllFiller } from './fillAll';
 import { CellFiller } from './filler';
 import { fillIcon } from './icons';
+import { firstLine, firstWord } from './list';
+import { isSwitchedOff, toggleSwitch } from './offSwitch';
+import { IPanelHost } from './panel';
+import { FillSession } from './session';
 import { CommandIDs } from './tokens';
 
-/** Register the commands; toolbar button, menu entry and shortcuts are in the schema. */
+/** What the commands of the open panel do. */
+const PANEL_COMMANDS: Record<string, [label: string, act: (session: FillSession) => void]> = {
+  [CommandIDs.accept]: [
+    'Accept Candidate',
+    session => {
+      session.accept(text => text);
+    }
+  ],
+  [CommandIDs.acceptLine]: [
+    'Accept First Line of Candidate',
+    session => {
+      session.accept(firstLine);
+    }
+  ],
+  [CommandIDs.acceptWord]: [
+    'Accept First Word of Candidate',
+    session => {
+      session.accept(firstWord);
+    }
+  ],
+  [CommandIDs.next]: [
+    'Next Candidate',
+    session => {
+      session.step(1);
+    }
+  ],
+  [CommandIDs.previous]: [
+    'Previous Candidate',
+    session => {
+      session.step(-1);
+    }
+  ],
+  [CommandIDs.focusPanel]: [
+    'Go to Candidate',
+    session => {
+      session.focus();
+    }
+  ]
+};
+
+/** Register the commands; toolbar button, menu entries and shortcuts are in the schema. */
 export function addCommands(
   app: JupyterFrontEnd,
   tracker: INotebookTracker,
   palette: ICommandPalette | null,
-  filler: CellFiller
+  filler: CellFiller,
+  allFiller: AllFiller
 ): void {
-  const findPanel = () => {
-    const panel = tracker.currentWidget;
-    return panel && panel === app.shell.currentWidget ? panel : null;
+  const findPanel = () => findNotebook(app, tracker);
+  addNotebookCommands(app.commands, findPanel, filler, allFiller);
+  addPanelCommands(app.commands, filler);
+  for (const command of Object.values(CommandIDs)) {
+    palette?.addItem({ command, category: 'JuPyT5' });
+  }
+}
+
+function addNotebookCommands(
+  commands: CommandRegistry,
+  findPanel: () => NotebookPanel | null,
+  filler: CellFiller,
+  allFiller: AllFiller
+): void {
+  const isOff = () => {
+    const panel = findPanel();
+    return panel !== null && isSwitchedOff(panel);
   };
-  app.commands.addCommand(CommandIDs.fillCell, {
+  commands.addCommand(CommandIDs.fillCell, {
     label: 'Fill This Cell',
-    caption: 'Write this cell from the Markdown above and the cell below (JuPyT5)',
+    caption:
+      'Write this cell from the Markdown above and the cell below; ' +
+      'a Markdown cell: describe the code below (JuPyT5)',
     icon: fillIcon,
     isEnabled: () => findPanel()?.content.activeCell !== undefined,
+    isVisible: () => !isOff(),
     execute: async () => {
       const panel = findPanel();
+      await (panel && filler.fill(panel));
+    }
+  });
+  commands.addCommand(CommandIDs.fillAll, {
+    label: 'Fill All Empty Solution Cells',
+    caption: 'Fill the cells of this notebook that wait for a solution, one after the other',
+    isEnabled: () => findPanel() !== null && !allFiller.isRunning,
+    isVisible: () => !isOff(),
+    execute: async () => {
+      const panel = findPanel();
+      await (panel && allFiller.fill(panel));
+    }
+  });
+  commands.addCommand(CommandIDs.stopAll, {
+    label: 'Stop Filling Solution Cells',
+    isEnabled: () => allFiller.isRunning,
+    execute: () => {
+      allFiller.stop();
+    }
+  });
+  commands.addCommand(CommandIDs.toggleNotebook, {
+    label: 'JuPyT5 in This Notebook',
+    isEnabled: () => findPanel() !== null,
+    isToggled: () => findPanel() !== null && !isOff(),
+    execute: () => {
+      const panel = findPanel();
       if (panel) {
-        await filler.fill(panel);
+        toggleSwitch(panel);
       }
     }
   });
-  app.commands.addCommand(CommandIDs.cancel, {
-    label: 'Stop Filling This Cell',
-    isEnabled: () => findPanel() !== null,
+}
+
+function addPanelCommands(commands: CommandRegistry, filler: CellFiller): void {
+  const isEnabled = () => filler.session !== null;
+  commands.addCommand(CommandIDs.cancel, {
+    label: 'Reject Candidates',
+    isEnabled,
     execute: () => {
       filler.cancel();
     }
   });
-  for (const command of [CommandIDs.fillCell, CommandIDs.cancel]) {
-    palette?.addItem({ command, category: 'JuPyT5' });
+  commands.addCommand(CommandIDs.again, {
+    label: 'Ask for Other Candidates',
+    isEnabled,
+    execute: () => filler.act(session => session.again())
+  });
+  commands.addCommand(CommandIDs.showSent, {
+    label: 'What Is Sent?',
+    isEnabled,
+    execute: () => filler.act(session => session.toggleSent())
+  });
+  commands.addCommand(CommandIDs.toggleTry, {
+    label: 'Try Candidates Against the Next Cell',
+    isEnabled,
+    execute: () => filler.act(session => session.toggleTry())
+  });
+  for (const [command, [label, act]] of Object.entries(PANEL_COMMANDS)) {
+    commands.addCommand(command, {
+      label,
+      isEnabled,
+      execute: () => {
+        if (filler.session) {
+          act(filler.session);
+        }
+      }
+    });
   }
+}
+
+/** What the panel may do with the application's commands. */
+export function createPanelHost(commands: CommandRegistry): IPanelHost {
+  const ids = new Set<string>(Object.values(CommandIDs));
+  const execute = (command: string) => void commands.execute(command);
+  return {
+    execute,
+    keyOf: command => {
+      const binding = commands.keyBindings.find(each => each.command === command);
+      return binding ? CommandRegistry.formatKeystroke(binding.keys) : '';
+    },
+    runKey: event => {
+      const stroke = CommandRegistry.keystrokeForKeydownEvent(event);
+      const binding = commands.keyBindings.find(
+        each => ids.has(each.command) && each.keys.length === 1 && each.keys[0] === stroke
+      );
+      if (binding) {
+        execute(binding.command);
+      }
+      return binding !== undefined;
+    }
+  };
+}
+
+function findNotebook(app: JupyterFrontEnd, tracker: INotebookTracker): NotebookPanel | null {
+  const panel = tracker.currentWidget;
+  return panel && panel === app.shell.currentWidget ? panel : null;
 }

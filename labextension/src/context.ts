@@ -79,6 +79,12 @@ export function selectCells(
   };
 }
 
+/** The cell that can judge the target: the next one that is not blank, if it is code; or null. */
+export function findGrading(cells: readonly ICellView[], targetIdx: number): number | null {
+  const idx = cells.findIndex((cell, each) => each > targetIdx && cell.source.trim() !== '');
+  return cells[targetIdx]?.kind === 'code' && cells[idx]?.kind === 'code' ? idx : null;
+}
+
 /** Why a cell cannot be filled, or null if it can. The server checks again. */
 export function findRefusal(target: ICellView, language: string): string | null {
   if (target.kind === 'raw') {

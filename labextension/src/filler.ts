@@ -1,99 +1,69 @@
 import { Notification } from '@jupyterlab/apputils';
-import { Cell } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 
-import { readText } from './candidates';
-import { findRefusal } from './context';
 import { LatestOnly } from './latest';
-import { buildRequest, findLanguage, findSlot, replaceRange, viewCell } from './notebook';
-import { Preview } from './preview';
-import { FillService, IFillSettings } from './tokens';
+import { refuse } from './notebook';
+import { FillSession, ISessionHost } from './session';
 import { watchTarget } from './watches';
 
-/** Set on a notebook while one of its cells is being filled; the shortcut to cancel needs it. */
+/** Set on a notebook while the panel is open; the panel's shortcuts need it. */
 const FILLING_CLASS = 'jp-jupyt5-mod-filling';
 
-/** The command "Fill this cell": asks for one candidate and puts it into the cell. */
+/** The command "Fill this cell" and what follows from it: at most one session is open. */
 export class CellFiller {
-  constructor(
-    private readonly _service: FillService,
-    private readonly _settings: () => IFillSettings
-  ) {}
+  constructor(private readonly _host: ISessionHost) {}
 
-  /** Fill the active cell of a notebook; resolves when it is filled, or will not be. */
+  /** The session that is open, or null. */
+  get session(): FillSession | null {
+    return this._session;
+  }
+
+  /** Fill the active cell of a notebook; resolves when all candidates are there. */
   async fill(panel: NotebookPanel): Promise<void> {
     const cell = panel.content.activeCell;
     if (!cell) {
       return;
     }
-    const refusal = findRefusal(viewCell(cell), findLanguage(panel));
+    const refusal = refuse(panel, cell);
     if (refusal) {
       Notification.warning(refusal, { autoClose: 5000 });
       return;
     }
-    const controller = this._latest.start(watchTarget(panel, cell));
-    const signal = controller.signal;
-    const preview = new Preview(cell);
-    const { start, end, slot } = findSlot(panel, cell);
+    const isOwnEdit = () => this._session?.isEditing ?? false;
+    const controller = this._latest.start(watchTarget(panel, cell, isOwnEdit));
+    const session = new FillSession(panel, cell, this._host, controller);
+    this._session = session;
     panel.content.addClass(FILLING_CLASS);
-    this._filling.set(panel, signal);
-    try {
-      const request = buildRequest(panel, cell, slot, this._settings(), 1);
-      const text = await this._generate(request, signal, preview);
-      if (!signal.aborted) {
-        this._insert(cell, start, end, text);
-      }
-    } catch (reason) {
-      this._showError(reason);
-    } finally {
-      preview.dispose();
-      controller.abort(); // takes the watches off
-      if (this._filling.get(panel) === signal) {
-        panel.content.removeClass(FILLING_CLASS);
-      }
-    }
+    controller.signal.addEventListener('abort', () => {
+      panel.content.removeClass(FILLING_CLASS);
+      this._session = this._session === session ? null : this._session;
+    });
+    await this._follow(session, session.run());
   }
 
-  /** Stop filling; the cell stays as it is. */
+  /** Let the open session do something that takes its time; what goes wrong is shown. */
+  async act(what: (session: FillSession) => Promise<void>): Promise<void> {
+    const session = this._session;
+    await (session && this._follow(session, what(session)));
+  }
+
+  /** Close the panel; the cell stays as it is. */
   cancel(): void {
     this._latest.abort();
   }
 
-  private async _generate(
-    request: Parameters<FillService>[0],
-    signal: AbortSignal,
-    preview: Preview
-  ): Promise<string> {
-    let text = '';
-    preview.setNote('Filling this cell… (Esc cancels)');
-    for await (const line of this._service(request, signal)) {
-      if (signal.aborted) {
-        break;
-      } else if (line.type === 'status' && line.state === 'loading') {
-        preview.setNote('Loading the model… (Esc cancels)');
-      }
-      const soFar = readText(line);
-      if (soFar !== null) {
-        text = soFar;
-        preview.setText(text);
+  private async _follow(session: FillSession, run: Promise<void>): Promise<void> {
+    try {
+      await run;
+    } catch (reason) {
+      if (this._session === session) {
+        this.cancel();
+        const message = reason instanceof Error ? reason.message : String(reason);
+        Notification.error(message, { autoClose: 10_000 });
       }
     }
-    return text;
-  }
-
-  private _insert(cell: Cell, start: number, end: number, text: string): void {
-    if (text.trim() === '') {
-      Notification.info('The model has no suggestion for this cell.', { autoClose: 5000 });
-      return;
-    }
-    replaceRange(cell, start, end, text);
-  }
-
-  private _showError(reason: unknown): void {
-    const message = reason instanceof Error ? reason.message : String(reason);
-    Notification.error(message, { autoClose: 10_000 });
   }
 
   private readonly _latest = new LatestOnly();
-  private readonly _filling = new WeakMap<NotebookPanel, AbortSignal>();
+  private _session: FillSession | null = null;
 }

@@ -10,10 +10,9 @@ import {
 import { NotebookPanel } from '@jupyterlab/notebook';
 
 import { collectTexts, readText } from './candidates';
-import { findRefusal } from './context';
 import { fillIcon } from './icons';
 import { LatestOnly } from './latest';
-import { buildRequest, findLanguage, separateUndoStep, viewCell } from './notebook';
+import { buildRequest, refuse, separateUndoStep, viewCell } from './notebook';
 import { splitAtCodePoint } from './offsets';
 import { FillLine, FillService, IFillSettings } from './tokens';
 import { watchTarget } from './watches';
@@ -33,7 +32,8 @@ export class GhostTextProvider implements IInlineCompletionProvider {
 
   constructor(
     private readonly _service: FillService,
-    private readonly _settings: () => IFillSettings
+    private readonly _settings: () => IFillSettings,
+    private readonly _isPanelOpen: () => boolean
   ) {}
 
   /** Answer with the beginning of a candidate, or with nothing. */
@@ -43,12 +43,17 @@ export class GhostTextProvider implements IInlineCompletionProvider {
   ): Promise<IInlineCompletionList> {
     const panel = context.widget;
     const cell = panel instanceof NotebookPanel ? panel.content.activeCell : null;
-    if (!(panel instanceof NotebookPanel) || !cell || !this._settings().ghostText) {
+    if (
+      !(panel instanceof NotebookPanel) ||
+      !cell ||
+      !this._settings().ghostText ||
+      this._isPanelOpen()
+    ) {
       return NOTHING;
     }
     const target = viewCell(cell);
     const isWanted = target.kind === 'code' && target.source === request.text;
-    if (!isWanted || findRefusal(target, findLanguage(panel))) {
+    if (!isWanted || refuse(panel, cell)) {
       return NOTHING;
     }
     const n = this._settings().numGhostCandidates;
@@ -57,7 +62,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     signal.addEventListener('abort', () => {
       separateUndoStep(cell);
     });
-    const lines = this._service(buildRequest(panel, cell, slot, this._settings(), n), signal);
+    const lines = this._service(buildRequest(panel, cell, slot, this._settings(), { n }), signal);
     try {
       const items = n > 1 ? await collectItems(lines) : await this._startStream(lines);
       // Accepting is then one step, whatever was typed a moment ago.

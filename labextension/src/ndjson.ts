@@ -58,6 +58,12 @@ function isFillLine(value: unknown): value is FillLine {
     case 'delta':
     case 'candidate':
       return typeof fields.hypothesis_idx === 'number' && typeof fields.text === 'string';
+    case 'verdict':
+      return (
+        typeof fields.hypothesis_idx === 'number' &&
+        typeof fields.verdict === 'string' &&
+        Array.isArray(fields.flags)
+      );
     case 'done':
       return true;
     case 'error':

@@ -2,7 +2,8 @@ import { Cell } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 
 import { CellKind, ICellView, IFillRequest, IFillSettings, ISlot } from './tokens';
-import { selectCells } from './context';
+import { findGrading, findRefusal, selectCells } from './context';
+import { isSwitchedOff } from './offSwitch';
 import { splitAtRange } from './offsets';
 
 /** Read a cell from the open document: what is on disk may be older. */
@@ -39,16 +40,33 @@ export function findSlot(
   return { slot, start: slot.prefix.length, end: source.length - slot.suffix.length };
 }
 
+/** Why a cell of a notebook cannot be filled, or null if it can. */
+export function refuse(panel: NotebookPanel, cell: Cell): string | null {
+  if (isSwitchedOff(panel)) {
+    return 'JuPyT5 is switched off in this notebook (jupyt5.enabled in its metadata).';
+  }
+  return findRefusal(viewCell(cell), findLanguage(panel));
+}
+
+/** What is wanted: how many candidates, which draw of them, and whether they are tried. */
+export interface IWish {
+  n: number;
+  seed?: number;
+  isTried?: boolean;
+}
+
 /** Put a request together from the open notebook. */
 export function buildRequest(
   panel: NotebookPanel,
   cell: Cell,
   slot: ISlot,
   settings: IFillSettings,
-  n: number
+  wish: IWish
 ): IFillRequest {
   const widgets = panel.content.widgets;
   const chosen = selectCells(widgets.map(viewCell), widgets.indexOf(cell), slot);
+  const gradingIdx = wish.isTried ? findGrading(chosen.cells, chosen.targetIdx) : null;
+  const isKernelNeeded = settings.kernelFacts || gradingIdx !== null;
   return {
     request_id: crypto.randomUUID(),
     notebook_path: panel.context.path,
@@ -56,11 +74,24 @@ export function buildRequest(
     target_idx: chosen.targetIdx,
     ...chosen.slot,
     language: findLanguage(panel),
-    n,
+    n: wish.n,
+    seed: wish.seed,
+    kernel_id: isKernelNeeded ? panel.sessionContext.session?.kernel?.id : undefined,
+    kernel_facts: settings.kernelFacts || undefined,
+    try: gradingIdx === null ? undefined : { grading_idx: gradingIdx },
     provider: settings.provider,
     num_context_cells: settings.numContextCells,
-    num_following_cells: settings.numFollowingCells
+    num_following_cells: describesCode(cell) ? atLeastOne(settings) : settings.numFollowingCells
   };
+}
+
+/** Markdown is written about the code below it. */
+function describesCode(cell: Cell): boolean {
+  return cell.model.type === 'markdown';
+}
+
+function atLeastOne({ numFollowingCells }: IFillSettings): number | undefined {
+  return numFollowingCells === undefined ? undefined : Math.max(1, numFollowingCells);
 }
 
 /**

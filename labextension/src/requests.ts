@@ -2,7 +2,14 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import { parseLine, readLines } from './ndjson';
-import { FillError, FillLine, FillService, IFillRequest } from './tokens';
+import {
+  ContextService,
+  FillError,
+  FillLine,
+  FillService,
+  IContextReply,
+  IFillRequest
+} from './tokens';
 
 const API = 'jupyt5/api';
 /** Longest wait for the next line. The server's own limit for a whole request is shorter. */
@@ -11,6 +18,22 @@ const MAX_SILENCE_MS = 150_000;
 /** Make the service that sends fill requests to the server of these settings. */
 export function createFillService(settings: ServerConnection.ISettings): FillService {
   return (request, signal) => streamFill(request, signal, settings);
+}
+
+/** Make the service that asks what of a request would reach the model. */
+export function createContextService(settings: ServerConnection.ISettings): ContextService {
+  return async request => {
+    const response = await ServerConnection.makeRequest(
+      URLExt.join(settings.baseUrl, API, 'context'),
+      { method: 'POST', body: JSON.stringify(request) },
+      settings
+    );
+    const reply = (await response.json()) as IContextReply & { message?: string };
+    if (!response.ok) {
+      throw new FillError('server', reply.message ?? `The server answered ${response.status}.`);
+    }
+    return reply;
+  };
 }
 
 async function* streamFill(

@@ -6,7 +6,9 @@ const DEFAULTS: IFillSettings = {
   provider: undefined,
   numContextCells: undefined,
   numFollowingCells: undefined,
+  kernelFacts: false,
   ghostText: true,
+  numCandidates: 3,
   numGhostCandidates: 1
 };
 
@@ -38,7 +40,9 @@ function readSettings(settings: ISettingRegistry.ISettings): IFillSettings {
     provider: (settings.get('provider').user as string | undefined) || undefined,
     numContextCells: number('numContextCells'),
     numFollowingCells: number('numFollowingCells'),
+    kernelFacts: settings.get('kernelFacts').composite as boolean,
     ghostText: settings.get('ghostText').composite as boolean,
+    numCandidates: settings.get('numCandidates').composite as number,
     numGhostCandidates: settings.get('numGhostCandidates').composite as number
   };
 }

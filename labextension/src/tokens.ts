@@ -23,6 +23,12 @@ export interface IFillRequest extends ISlot {
   target_idx: number;
   language: string;
   n: number;
+  seed?: number;
+  kernel_id?: string;
+  /** Whether names and types of the kernel's variables go along. */
+  kernel_facts?: boolean;
+  /** The index, among `cells`, of the cell that decides. */
+  try?: { grading_idx: number };
   provider?: string;
   num_context_cells?: number;
   num_following_cells?: number;
@@ -39,20 +45,50 @@ export type FillLine =
       text: string;
       mean_logprob: number | null;
     }
-  | { type: 'done'; request_id: string }
+  | {
+      type: 'verdict';
+      request_id: string;
+      hypothesis_idx: number;
+      verdict: string;
+      flags: string[];
+      wall_s: number;
+      message?: string;
+    }
+  | { type: 'done'; request_id: string; order?: number[] }
   | { type: 'error'; request_id: string | null; code: string; message: string };
+
+/** How a candidate did against the cell below; the words are those of the benchmark. */
+export interface IVerdict {
+  verdict: string;
+  flags: string[];
+  message: string;
+}
 
 /** The reader's settings; undefined means: what the server says. */
 export interface IFillSettings {
   provider: string | undefined;
   numContextCells: number | undefined;
   numFollowingCells: number | undefined;
+  kernelFacts: boolean;
   ghostText: boolean;
+  numCandidates: number;
   numGhostCandidates: number;
 }
 
 /** Sends a request and yields the lines of its reply; stops when the signal is aborted. */
 export type FillService = (request: IFillRequest, signal: AbortSignal) => AsyncGenerator<FillLine>;
+
+/** What of a request reaches the model, as `POST jupyt5/api/context` answers. */
+export interface IContextReply {
+  provider: string;
+  text: string;
+  num_tokens: number;
+  facts: string | null;
+  facts_reason: string;
+}
+
+/** Asks the server what of a request would reach the model. */
+export type ContextService = (request: IFillRequest) => Promise<IContextReply>;
 
 /** An error the reader should see; `code` is the server's, or `connection`. */
 export class FillError extends Error {
@@ -67,4 +103,16 @@ export class FillError extends Error {
 export namespace CommandIDs {
   export const fillCell = 'jupyt5:fill-cell';
   export const cancel = 'jupyt5:cancel';
+  export const accept = 'jupyt5:accept';
+  export const acceptLine = 'jupyt5:accept-line';
+  export const acceptWord = 'jupyt5:accept-word';
+  export const next = 'jupyt5:next';
+  export const previous = 'jupyt5:previous';
+  export const again = 'jupyt5:again';
+  export const focusPanel = 'jupyt5:focus-panel';
+  export const showSent = 'jupyt5:show-sent';
+  export const toggleTry = 'jupyt5:toggle-try';
+  export const fillAll = 'jupyt5:fill-all';
+  export const stopAll = 'jupyt5:stop-all';
+  export const toggleNotebook = 'jupyt5:toggle-notebook';
 }

@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS, findRefusal, selectCells } from '../src/context';
+import { DEFAULT_LIMITS, findGrading, findRefusal, selectCells } from '../src/context';
 import { CellKind, ICellView } from '../src/tokens';
 
 const NO_SLOT = { prefix: '', suffix: '' };
@@ -134,5 +134,47 @@ describe('findRefusal', () => {
 
   it('goes on when no one knows the language', () => {
     expect(findRefusal(code(''), '')).toBeNull();
+  });
+});
+
+describe('findGrading', () => {
+  it.each<[string, [CellKind, string][], number | null]>([
+    [
+      'the code below',
+      [
+        ['code', ''],
+        ['code', 'assert x']
+      ],
+      1
+    ],
+    [
+      'blank cells are passed over',
+      [
+        ['code', ''],
+        ['code', ' '],
+        ['code', 'assert x']
+      ],
+      2
+    ],
+    [
+      'not beyond the next exercise',
+      [
+        ['code', ''],
+        ['markdown', 'Next.'],
+        ['code', 'y']
+      ],
+      null
+    ],
+    ['nothing below', [['code', '']], null],
+    [
+      'nor for Markdown',
+      [
+        ['markdown', ''],
+        ['code', 'x']
+      ],
+      null
+    ]
+  ])('%s', (_, cells, wanted) => {
+    expect(findGrading(makeCells(...cells), 0)).toBe(wanted);
   });
 });

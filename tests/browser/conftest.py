@@ -145,6 +145,20 @@ class NotebookPage:
         (editor if editor.is_visible() else cell).click()
         expect(cell).to_have_class(re.compile("jp-mod-active"))
 
+    @property
+    def panel(self) -> Locator:
+        """The candidates under the cell that is being filled."""
+        return self.page.locator(".jp-jupyt5-panel")
+
+    def wait_for_candidates(self) -> None:
+        expect(self.panel).to_have_attribute("aria-busy", "false", timeout=TIMEOUT_MS)
+
+    def fill(self) -> None:
+        """Ask for candidates for the active cell, and accept the first."""
+        self.press("Alt+j")
+        self.wait_for_candidates()
+        self.press("Alt+j")
+
     def source(self, idx: int) -> str:
         """The cell's source as the document has it; ghost text is not in it."""
         return self.page.evaluate(

@@ -12,17 +12,13 @@ DEMO = Path(__file__).parents[2] / "notebooks" / "demo.ipynb"
 NANO = "jupyt5:nano"
 
 
-def test_fills_and_undoes(open_notebook, use_provider, page):
+def test_fills_and_undoes(open_notebook, use_provider):
     if not any(info.uri == NANO and info.available for info in list_providers()):
         pytest.fail("The bundled model is missing from this checkout.")
     use_provider(NANO)
     notebook = open_notebook(DEMO)
     notebook.click(2)
-    notebook.press("Alt+j")
-    for _ in range(1200):
-        if notebook.source(2):
-            break
-        page.wait_for_timeout(50)
+    notebook.fill()
     filled = notebook.source(2)
     assert filled.strip()
     assert "```" not in filled

@@ -30,7 +30,7 @@ def test_shortcut_on_the_demo_notebook(open_notebook):
     notebook = open_notebook(DEMO)
     assert notebook.source(EMPTY_CELL) == ""
     notebook.click(EMPTY_CELL)
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(EMPTY_CELL, ANSWER)
     notebook.press("Control+z")
     notebook.expect_source(EMPTY_CELL, "")
@@ -43,6 +43,8 @@ def test_toolbar_button(open_notebook):
     notebook.click(EMPTY_CELL)
     button = notebook.cell(EMPTY_CELL).locator('[data-command="jupyt5:fill-cell"]')
     button.click()
+    notebook.wait_for_candidates()
+    notebook.panel.get_by_text("Accept", exact=True).click()
     notebook.expect_source(EMPTY_CELL, ANSWER)
 
 
@@ -52,6 +54,8 @@ def test_command_palette(open_notebook, page):
     notebook.press("Control+Shift+c")
     page.keyboard.type("fill this cell")
     page.locator(".lm-CommandPalette-item", has_text="Fill This Cell").first.click()
+    notebook.wait_for_candidates()
+    notebook.press("Alt+j")
     notebook.expect_source(EMPTY_CELL, ANSWER)
 
 
@@ -71,7 +75,7 @@ def test_only_the_source_changes(open_notebook):
     before = notebook.save()
     notebook.click(1)
     notebook.press("Control+End")
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(1, "# here\n" + ANSWER)
     after = notebook.save()
     assert "".join(after["cells"][1].pop("source")) == "# here\n" + ANSWER
@@ -84,7 +88,7 @@ def test_undo_brings_back_what_was_typed_and_the_cursor(open_notebook, page):
     notebook.click(1)
     page.keyboard.type("# first\n\n# last", delay=5)
     notebook.press("ArrowUp")
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(1, f"# first\n{ANSWER}\n# last")
     notebook.press("Control+z")
     notebook.expect_source(1, "# first\n\n# last")
@@ -99,7 +103,7 @@ def test_the_open_document_counts_not_the_disk(open_notebook, use_provider, page
     notebook.press("Control+End")
     page.keyboard.type("0")
     notebook.click(1)
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(1, "a = 10")
     assert "a = 10" not in notebook.path.read_text()
 
@@ -109,7 +113,7 @@ def test_escape_cancels_down_to_the_server(open_notebook, use_provider, lab, pag
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
     notebook.press("Alt+j")
-    preview = page.locator(".jp-jupyt5-preview")
+    preview = page.locator(".jp-jupyt5-panel")
     expect(preview).to_contain_text("w0 w1")
     assert notebook.source(EMPTY_CELL) == ""
     notebook.press("Escape")
@@ -124,7 +128,7 @@ def test_typing_makes_an_answer_stale(open_notebook, use_provider, lab, page):
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
     notebook.press("Alt+j")
-    expect(page.locator(".jp-jupyt5-preview")).to_contain_text("w0")
+    expect(page.locator(".jp-jupyt5-panel")).to_contain_text("w0")
     page.keyboard.type("mine")
     wait_until_idle(lab, page)
     notebook.expect_source(EMPTY_CELL, "mine")
@@ -152,7 +156,7 @@ def test_selection_is_replaced(open_notebook):
     )
     notebook.click(1)
     notebook.press("Control+a")
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(1, ANSWER)
 
 

@@ -18,7 +18,7 @@ def test_fill_and_undo(lab, browser, make_page):
     page.goto(lab.page_url(f"notebooks/{name}"))
     notebook = make_page(page, name).wait()
     notebook.click(2)
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(2, "answer = 42")
     notebook.press("Control+z")
     notebook.expect_source(2, "")

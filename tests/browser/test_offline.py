@@ -30,7 +30,7 @@ def is_local(address: object) -> bool:
 def test_nothing_goes_out(open_notebook, lab, page, page_requests):
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(EMPTY_CELL, "answer = 42")
     notebook.press("Shift+Enter")  # the kernel, too
     assert "news" not in page.locator("body").inner_text()  # nor is it offered
@@ -56,6 +56,8 @@ def test_settings(lab, browser, make_page):
         notebook.click(EMPTY_CELL)
         with page.expect_request("**/jupyt5/api/fill?*") as sent:
             notebook.press("Alt+j")
+        notebook.wait_for_candidates()
+        notebook.press("Alt+j")
         body = sent.value.post_data_json
         assert body["provider"] == "fake:echo"
         assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
@@ -68,6 +70,6 @@ def test_settings(lab, browser, make_page):
 def test_unset_settings_are_left_to_the_server(open_notebook, fill_requests):
     notebook = open_notebook(DEMO)
     notebook.click(EMPTY_CELL)
-    notebook.press("Alt+j")
+    notebook.fill()
     notebook.expect_source(EMPTY_CELL, "answer = 42")
     assert not {"provider", "num_context_cells", "num_following_cells"} & set(fill_requests[0])

@@ -26,11 +26,7 @@ def test_filled_cell(lab, make_page, use_provider, page, tmp_path):
     shutil.copy(DEMO, lab.root / DEMO.name)
     notebook = make_page(page, DEMO.name).open()
     notebook.click(CELL)
-    notebook.press("Alt+j")
-    for _ in range(1200):
-        if notebook.source(CELL):
-            break
-        page.wait_for_timeout(50)
+    notebook.fill()
     notebook.press("Control+s")
     page.wait_for_timeout(1000)
     path = Path(os.environ.get("JUPYT5_SCREENSHOT") or tmp_path / "filled-cell.png")

@@ -281,3 +281,48 @@ def test_interrupt_stops_the_model(notebook: Path) -> None:
     assert message == "Interrupted.\n"
     assert time.monotonic() - start < 2
     assert notebook.read_bytes() == before
+
+
+class TestTry:
+    @pytest.fixture(autouse=True)
+    def _walls(self):
+        from jupyt5.errors import ExecutionError
+        from jupyt5.execution.trials import find_walls
+
+        try:
+            find_walls(None)
+        except ExecutionError as exc:
+            pytest.skip(str(exc))
+
+    def test_the_one_that_passes_is_best(self, notebook, capsys):
+        wrong, right = "def add3(a, b, c):\n    return 0", ANSWER
+        provider = f"fake:text={quote(wrong)}&text={quote(right)}&logprob=-0.1"
+        assert fill(notebook, "--provider", provider, "-n", "2", "--try", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [one["verdict"] for one in found["hypotheses"]] == ["wrong", "passed"]
+        assert found["best_idx"] == 1
+        assert fill(notebook, "--provider", provider, "-n", "2", "--try") == 0
+        assert "--- 2 of 2  (-0.20 nats/token)  passed" in capsys.readouterr().out
+
+    def test_one_hypothesis(self, notebook, capsys):
+        assert fill(notebook, "--provider", fake(), "--try") == 0
+        shown = capsys.readouterr()
+        assert shown.out == ANSWER + "\n"
+        assert "It was tried: passed." in shown.err
+
+    def test_nothing_to_try_against(self, notebook, capsys):
+        assert fill(notebook, "--provider", fake(), "--try", cell_idx=3) == 2
+        assert "another code cell below" in capsys.readouterr().err
+
+    def test_no_sandbox(self, notebook, capsys, monkeypatch):
+        from jupyt5.errors import ExecutionError
+        from jupyt5.execution import trials
+
+        def refuse(*_):
+            raise ExecutionError("there is none here")
+
+        monkeypatch.setattr(trials, "find_walls", refuse)
+        assert fill(notebook, "--provider", fake(), "--try", "--json") == 0
+        shown = capsys.readouterr()
+        assert "Not tried: there is none here" in shown.err
+        assert json.loads(shown.out)["hypotheses"][0]["verdict"] is None

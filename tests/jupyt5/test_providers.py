@@ -46,6 +46,22 @@ def test_a_wrong_uri_is_a_usage_error_that_lists_the_schemes(uri: str) -> None:
         load_provider(uri)
 
 
+def test_several_fake_answers_follow_hypothesis_and_seed() -> None:
+    fake = FakeProvider("text=a&text=b&text=c&logprob=-0.5")
+    request = FillRequest(cells=CELLS, target_idx=2)
+    answers = [
+        [
+            (draft.text, draft.mean_logprob)
+            for draft in stream_drafts(
+                fake, request, n=2, sampling=Sampling(), seed=seed, cancel=threading.Event()
+            )
+            if draft.finished
+        ]
+        for seed in (0, 2)
+    ]
+    assert answers == [[("a", -0.5), ("b", -1.0)], [("c", -0.5), ("a", -1.0)]]
+
+
 def test_a_missing_model_says_what_there_is() -> None:
     with pytest.raises(ProviderError, match="no model jupyt5:none"):
         load_provider("jupyt5:none")

@@ -223,7 +223,7 @@ async def test_a_full_queue_is_told_and_recovers(engines: list[FillEngine]):
         await until(lambda: engines[0].num_running == 2)
         refused = await client.post("/completions", json=ask)
         assert refused.status_code == 429
-        assert refused.headers["retry-after"] == "1"
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert "2 requests are under way" in refused.json()["error"]["message"]
         assert [(await each).status_code for each in running] == [200, 200]
         assert (await client.post("/completions", json=ask)).status_code == 200

@@ -65,3 +65,15 @@ def fill(jp_fetch: Any, body: Callable[..., str]) -> Any:
         return read_lines(response.body)
 
     return send
+
+
+@pytest.fixture
+def metric(jp_fetch: Any) -> Any:
+    """Read one sample of the server's /metrics; 0 if it is not there."""
+
+    async def read(name: str) -> float:
+        text = (await jp_fetch("metrics")).body.decode()
+        rows = (row.rpartition(" ") for row in text.splitlines() if not row.startswith("#"))
+        return next((float(value) for found, _, value in rows if found == name), 0.0)
+
+    return read

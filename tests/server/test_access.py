@@ -12,6 +12,8 @@ ENDPOINTS = [
     ("DELETE", "fill/r1"),
     ("GET", "providers"),
     ("GET", "status"),
+    ("GET", "consent?notebook_path=a.ipynb"),
+    ("POST", "consent"),
 ]
 
 
@@ -87,12 +89,13 @@ class TestBehindPrefix:
 
     async def test_all_endpoints(self, jp_serverapp, http_server_client, jp_auth_header, body):
         assert jp_serverapp.base_url == "/user/ana/"
+        payload = body(allowed=True)
         for method, path in ENDPOINTS:
             response = await call(
-                http_server_client, "/user/ana/", method, path, body(), jp_auth_header
+                http_server_client, "/user/ana/", method, path, payload, jp_auth_header
             )
             assert response.code == 200, path
-            missing = await call(http_server_client, "/", method, path, body(), jp_auth_header)
+            missing = await call(http_server_client, "/", method, path, payload, jp_auth_header)
             assert missing.code == 404, path
 
 

@@ -51,7 +51,7 @@ async def test_malformed(jp_fetch, text, request_id):
         ({"num_context_cells": -1}, "bad_request", "num_context_cells"),
         ({"prefix": 3}, "bad_request", "prefix"),
         ({"request_id": "a/b"}, "bad_request", "request_id"),
-        ({"try": {"grading_idx": 3}}, "try_unsupported", "try"),
+        ({"try": {"grading_idx": 2}}, "bad_request", "below the target"),
         ({"language": "R"}, "language", "R"),
         ({"language": "julia"}, "language", "julia"),
         ({"cells": BASH, "target_idx": 1}, "cell_magic", "%%bash"),

@@ -38,6 +38,13 @@ async def test_several_candidates(fill):
     assert [line["hypothesis_idx"] for line in candidates] == [0, 1, 2]
 
 
+async def test_another_seed_brings_other_candidates(fill):
+    uri = "fake:text=a&text=b&text=c"
+    replies = [await fill(provider=uri, n=2, seed=seed) for seed in (None, 1)]
+    texts = [[row["text"] for row in rows if row["type"] == "candidate"] for rows in replies]
+    assert texts == [["a", "b"], ["b", "c"]]
+
+
 async def test_request_names_its_provider(fill):
     lines = await fill(provider="fake:text=y")
     assert lines[-2]["text"] == "y"

@@ -199,6 +199,7 @@ _TABLES = {
         "clone": 56,
         "close": 3,
         "dup_onto": (33, 292),
+        "socket": 41,
     },
     "aarch64": {
         "arch": 0xC00000B7,
@@ -231,6 +232,7 @@ _TABLES = {
         "clone": 220,
         "close": 57,
         "dup_onto": (24,),
+        "socket": 198,
     },
 }
 
@@ -248,11 +250,12 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_uint16), ("filter", ctypes.POINTER(_Instruction)))
 
 
-def make_filter(report_fd):
+def make_filter(report_fd, sockets=True):
     """Compile the system-call filter of a sample.
 
     Denied: reading or writing other processes' memory, new namespaces and mounts, and closing or
-    replacing ``report_fd``. Everything else stays allowed; the walls are made of namespaces.
+    replacing ``report_fd``; unless ``sockets``, also new sockets, for no namespace covers those
+    that have a name in a folder. Everything else stays allowed; the walls are made of namespaces.
 
     Returns:
         Something for ``install_filter``; None where the machine's system-call table is not known.
@@ -260,7 +263,7 @@ def make_filter(report_fd):
     table = _TABLES.get(_MACHINE)
     if table is None:
         return None
-    lines = list(_iter_filter(table, report_fd))
+    lines = list(_iter_filter(table, report_fd, sockets))
     instructions = (_Instruction * len(lines))(*lines)
     return _Program(len(lines), instructions)
 
@@ -270,7 +273,7 @@ def install_filter(program):
     _prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(program))
 
 
-def _iter_filter(table, report_fd):
+def _iter_filter(table, report_fd, sockets):
     refuse = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
     absent = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
     allow = (_RETURN, 0, 0, _ALLOW)
@@ -282,7 +285,7 @@ def _iter_filter(table, report_fd):
     if _MACHINE == "x86_64":
         yield (_JUMP_GREATER_EQUAL, 0, 1, _X32_BIT)
         yield refuse
-    for number in table["denied"].values():
+    for number in (*table["denied"].values(), *(() if sockets else (table["socket"],))):
         yield (_JUMP_EQUAL, 0, 1, number)
         yield refuse
     for number in table["missing"].values():

@@ -60,9 +60,10 @@ class Plan:
         task: The job's entry for the problem.
         sources: Text of each code cell by index.
         limits: The job's limits.
+        sockets: Whether samples may make any.
     """
 
-    def __init__(self, shell, task, sources, limits):
+    def __init__(self, shell, task, sources, limits, sockets=True):
         self.shell = shell
         self.solution_idx = task["cell_idx"]
         self.grading_idxs = task["grading"]
@@ -80,7 +81,7 @@ class Plan:
             trees.append(_parse(shell, sources.get(idx, "")))
         self.check = guard.make_check(shell, trees, task.get("own_names", ()))
         self.limits = limits
-        self.filter = linux.make_filter(REPORT_FD)
+        self.filter = linux.make_filter(REPORT_FD, sockets)
         # Listed here: a forked process would pay for every name that it touches.
         package = __name__.partition(".")[0]
         self.own_modules = [name for name in sys.modules if name.partition(".")[0] == package]

@@ -18,7 +18,17 @@ from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-__all__ = ["Shell", "compile_cell", "describe_error", "make_shell", "run_cell", "transform_cell"]
+__all__ = [
+    "Quiet",
+    "Shell",
+    "ask_nobody",
+    "compile_cell",
+    "describe_error",
+    "make_shell",
+    "refuse_input",
+    "run_cell",
+    "transform_cell",
+]
 
 _TEXT_LIMIT = 4096
 _TRACEBACK_FRAMES = 12
@@ -29,8 +39,8 @@ _INSTALLERS = frozenset({"apt", "apt-get", "brew", "conda", "mamba", "npm", "pip
 _ALLOW_AWAIT = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
 
 
-class Shell(InteractiveShell):
-    """Keeps tracebacks short and cheap, asks nobody anything, and installs nothing."""
+class Quiet:
+    """Makes a shell keep tracebacks short and cheap, ask nobody anything, and install nothing."""
 
     def prepare(self):
         """Set the shell's own state; traitlets' classes want no other constructor."""
@@ -94,6 +104,10 @@ class Shell(InteractiveShell):
         return True
 
 
+class Shell(Quiet, InteractiveShell):
+    """The shell of a worker of our own."""
+
+
 def make_shell():
     """Return the one shell of this process, with no history file and nobody to ask."""
     config = Config()
@@ -105,8 +119,13 @@ def make_shell():
         interactiveshell.removed_co_newlocals = _drop_new_locals
     shell = Shell.instance(config=config)
     shell.prepare()
-    builtins.input = _refuse_input
+    ask_nobody()
     return shell
+
+
+def ask_nobody():
+    """Let ``input()`` fail at once."""
+    builtins.input = refuse_input
 
 
 def _drop_new_locals(function):
@@ -210,7 +229,8 @@ def _installs(command):
     return bool(names) and names[0] in _INSTALLERS
 
 
-def _refuse_input(prompt=""):
+def refuse_input(prompt=""):
+    """Raise: nobody answers."""
     raise StdinNotImplementedError("input() was called, but nobody is there to answer")
 
 

@@ -2,7 +2,8 @@
 
 The writable world is one overlay on ``/tmp``: below lies a prepared folder (the notebook's files,
 a home), above a layer of the session's own. A sample gets an overlay of its own, with both layers
-below it, so it sees all that the context cells wrote and leaves nothing behind.
+below it, so it sees all that the context cells wrote and leaves nothing behind. Other folders can
+be overlaid in the same way where they are: what lies below is then their own content.
 """
 
 import os
@@ -16,6 +17,7 @@ HOME, WORK = "/tmp/jupyt5/home", "/tmp/jupyt5/work"
 _STASH = "/run"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PID_MAX = 320
+_BIND = linux.MS_BIND | linux.MS_REC
 _OVERLAY_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
 _INIT_COMMAND = ("sleep", "2147483647")
 
@@ -28,14 +30,19 @@ class Walls:
         hidden: Folders whose content nobody inside may see.
         shown: Folders that stay visible inside hidden ones, e.g. the interpreter's own.
         disk_bytes: Size of what the session or one sample may write.
+        overlaid: Folders that can be written to, as it seems; none of them inside another.
     """
 
-    def __init__(self, base, hidden, shown, disk_bytes):
+    def __init__(self, base, hidden, shown, disk_bytes, overlaid=()):
+        overlaid = [posixpath.realpath(path) for path in overlaid]
+        if base == "/tmp":
+            overlaid = [path for path in overlaid if not _is_inside(path, "/tmp")]
+        # Each with the folder that lies below it; the rest of the system is read-only.
+        self._layers = [("/tmp", base), *((path, path) for path in overlaid)]
+        shown = [*shown, *overlaid]
         self._hidden = sorted({posixpath.realpath(path) for path in hidden})
         self._shown = sorted({posixpath.realpath(path) for path in shown})
-        self._shown_in_tmp = [path for path in self._shown if _is_inside(path, "/tmp")]
         self._disk = f"size={disk_bytes},mode=755"
-        self._base = base
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._init_path = next(
             path for path in ("/bin/sleep", "/usr/bin/sleep") if os.path.exists(path)
@@ -46,16 +53,18 @@ class Walls:
         linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
         linux.make_read_only("/")
         linux.mount("tmpfs", _STASH, "tmpfs", _OVERLAY_FLAGS, self._disk)
-        for name in ("base", "up", "work", "scratch", "shown", "dev"):
+        for name in ("base", "scratch", "shown", "dev"):
             os.mkdir(posixpath.join(_STASH, name))
-        linux.mount(self._base, _STASH + "/base", flags=linux.MS_BIND)
+        for number, (_, below) in enumerate(self._layers):
+            os.mkdir(f"{_STASH}/base/{number}")
+            linux.mount(below, f"{_STASH}/base/{number}", flags=_BIND)
         for number, path in enumerate(self._shown):
             os.mkdir(f"{_STASH}/shown/{number}")
-            linux.mount(path, f"{_STASH}/shown/{number}", flags=linux.MS_BIND | linux.MS_REC)
+            linux.mount(path, f"{_STASH}/shown/{number}", flags=_BIND)
         for path in self._hidden:
             if os.path.isdir(path) and not _is_inside(path, "/tmp"):
                 self._cover(path)
-        self._mount_overlay([_STASH + "/base"], _STASH)
+        self._mount_overlays(_STASH, ())
         self._build_devices()
         self._mount_proc()
         linux.use_rights(False)
@@ -81,9 +90,7 @@ class Walls:
         linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWIPC)
         scratch = _STASH + "/scratch"
         linux.mount("tmpfs", scratch, "tmpfs", _OVERLAY_FLAGS, self._disk)
-        os.mkdir(scratch + "/up")
-        os.mkdir(scratch + "/work")
-        self._mount_overlay([_STASH + "/up", _STASH + "/base"], scratch)
+        self._mount_overlays(scratch, (_STASH,))
         linux.mount("tmpfs", "/dev/shm", "tmpfs", _OVERLAY_FLAGS, self._disk)
         self._mount_proc()
         _limit_process_ids()
@@ -93,13 +100,18 @@ class Walls:
         os.close(self._own_pids)
         linux.drop_capabilities()
 
-    def _mount_overlay(self, lower, upper):
-        options = "lowerdir=%s,upperdir=%s/up,workdir=%s/work,userxattr"
-        linux.mount(
-            "overlay", "/tmp", "overlay", _OVERLAY_FLAGS, options % (":".join(lower), upper, upper)
-        )
-        for path in self._shown_in_tmp:
-            self._show(path)
+    def _mount_overlays(self, upper, between):
+        """Overlay each layer's folder; ``between`` are earlier uppers, seen through this one."""
+        options = "lowerdir=%s,upperdir=%s,workdir=%s,userxattr"
+        for number, (path, _) in enumerate(self._layers):
+            for name in ("up", "work"):
+                os.makedirs(f"{upper}/{name}/{number}")
+            lower = [*(f"{one}/up/{number}" for one in between), f"{_STASH}/base/{number}"]
+            parts = (":".join(lower), f"{upper}/up/{number}", f"{upper}/work/{number}")
+            linux.mount("overlay", path, "overlay", _OVERLAY_FLAGS, options % parts)
+            for shown in self._shown:
+                if shown != path and _is_inside(shown, path):
+                    self._show(shown)
 
     def _cover(self, path):
         inside = [shown for shown in self._shown if _is_inside(shown, path)]
@@ -113,7 +125,7 @@ class Walls:
     def _show(self, path):
         os.makedirs(path, exist_ok=True)
         source = f"{_STASH}/shown/{self._shown.index(path)}"
-        linux.mount(source, path, flags=linux.MS_BIND | linux.MS_REC)
+        linux.mount(source, path, flags=_BIND)
 
     def _build_devices(self):
         kept = [name for name in _DEVICES if os.path.exists("/dev/" + name)]

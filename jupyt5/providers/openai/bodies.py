@@ -13,7 +13,7 @@ from jupyt5.providers.openai.failures import dig
 from jupyt5.providers.openai.settings import Address
 from jupyt5.providers.texts import estimate_tokens, plan_text
 
-__all__ = ["Body", "Piece", "build_body", "find_refused", "read_piece", "without"]
+__all__ = ["Body", "Piece", "build_body", "find_refused", "read_piece", "render_body", "without"]
 
 Body = dict[str, object]
 
@@ -58,6 +58,15 @@ def build_body(
     prompt = render_prompt(plan, texts, infill=is_fim)
     body |= {"prompt": prompt.before, "stop": list(prompt.stop[:_MAX_STOPS]), "logprobs": 1}
     return body | {"suffix": prompt.after} if is_fim else body
+
+
+def render_body(body: Mapping[str, object]) -> str:
+    """Return the words of a body, for people."""
+    if "messages" in body:
+        messages = cast("list[dict[str, str]]", body["messages"])
+        return "\n\n".join(f"[{each['role']}]\n{each['content']}" for each in messages)
+    suffix = f"\n[suffix]\n{body['suffix']}" if "suffix" in body else ""
+    return f"[prompt]\n{body['prompt']}{suffix}"
 
 
 def find_refused(body: Mapping[str, object], said: str) -> str | None:

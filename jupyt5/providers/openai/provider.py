@@ -8,18 +8,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 
 from jupyt5.errors import ProviderError
-from jupyt5.providers.base import Chunk, FillRequest, Sampling
+from jupyt5.providers.base import Chunk, FillRequest, Preview, Sampling
 from jupyt5.providers.openai.bodies import (
     Body,
     Piece,
     build_body,
     find_refused,
     read_piece,
+    render_body,
     without,
 )
 from jupyt5.providers.openai.failures import Explainer, RefusalError
 from jupyt5.providers.openai.settings import OpenAISettings, parse_address
 from jupyt5.providers.openai.transport import DONE, Transport
+from jupyt5.providers.texts import estimate_tokens
 
 __all__ = ["OpenAIProvider", "load_openai_provider"]
 
@@ -88,6 +90,18 @@ class OpenAIProvider:
                 yield item
         finally:
             work.cancel()
+
+    def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
+        """Return the texts that are sent, the key never among them; see ``Provider.preview``."""
+        body = build_body(
+            self._address,
+            request,
+            sampling,
+            seed=0,
+            budget_tokens=self._settings.budget_tokens,
+        )
+        text = render_body(body)
+        return Preview(text, estimate_tokens(text))
 
     async def _ask_all(self, bodies: list[Body], put: _Put) -> None:
         free = asyncio.Semaphore(_NUM_PARALLEL)

@@ -79,11 +79,15 @@ async def serve(config: ServeConfig, announce: Callable[[str], None]) -> None:
         ProviderError: If a model cannot be loaded.
     """
     shelf = ProviderShelf(load_provider, max_loaded=len(config.bounds.models))
-    engine = FillEngine(shelf, max_parallel=config.max_parallel, timeout_s=config.timeout_s)
+    engine = FillEngine(
+        shelf,
+        max_parallel=config.max_parallel,
+        max_waiting=config.max_waiting,
+        timeout_s=config.timeout_s,
+    )
     service = Service(
         engine=engine,
         bounds=config.bounds,
-        max_jobs=config.max_parallel + config.max_waiting,
         token=config.token,
         is_loopback=config.is_loopback,
     )

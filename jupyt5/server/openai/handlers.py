@@ -15,7 +15,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from jupyt5.providers import Draft
-from jupyt5.server.engine import FillEngine, explain
+from jupyt5.server.engine import FillEngine, QueueFullError, explain
 from jupyt5.server.fields import RequestError
 from jupyt5.server.openai.bodies import (
     Bounds,
@@ -32,7 +32,6 @@ __all__ = ["Service", "make_application"]
 logger = logging.getLogger(__name__)
 
 _MAX_BODY_BYTES = 1_048_576
-_RETRY_AFTER_S = 1
 _STATUS = {"no_context": 400, "bad_request": 400, "cancelled": 503, "timeout": 504, "internal": 500}
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
 
@@ -44,14 +43,12 @@ class Service:
     Attributes:
         engine: Runs the jobs.
         bounds: What a request is checked against.
-        max_jobs: Requests that run or wait; more are refused with 429.
         token: Wanted from every caller; "" wants none.
         is_loopback: Reached from this machine only, under its own names only.
     """
 
     engine: FillEngine
     bounds: Bounds
-    max_jobs: int
     token: str
     is_loopback: bool
 
@@ -85,8 +82,8 @@ class _Handler(web.RequestHandler):
 
     def _refuse(self, error: RequestError) -> None:
         self.set_status(error.status)
-        if error.status == 429:
-            self.set_header("Retry-After", str(_RETRY_AFTER_S))
+        if isinstance(error, QueueFullError):
+            self.set_header("Retry-After", str(error.retry_after_s))
         self.finish(error_body(error.code, str(error), status=error.status))
 
 
@@ -148,9 +145,7 @@ class AnswerHandler(_Handler):
             message = f"The request has {len(body)} bytes, {_MAX_BODY_BYTES} are allowed."
             raise RequestError("too_large", message, status=413)
         question = parse_question(body, service.bounds, is_chat=self._is_chat)
-        if service.engine.num_running >= service.max_jobs:
-            message = f"{service.max_jobs} requests are under way. Try again in a moment."
-            raise RequestError("busy", message, status=429)
+        service.engine.admit(question.job.user)
         return question
 
     async def _answer(self, question: Question) -> None:
