@@ -1,12 +1,15 @@
 """Token arrays: what is kept, counted, and refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from jupyt5.errors import TrainingError
+from jupyt5.errors import TrainingError, UsageError
 from jupyt5_training.arrays import load_arrays, load_data_tokenizer, read_data_info
 from jupyt5_training.prepare import PrepareConfig, prepare
 
@@ -55,8 +58,36 @@ def test_errors_say_what_to_do_and_leave_nothing(corpus: Path, data: Path, tmp_p
     assert not list(tmp_path.iterdir())
     with pytest.raises(TrainingError, match="jupyt5-train prepare"):
         load_arrays(tmp_path, "train")
-    (tmp_path / "data.json").write_text(json.dumps({"dtype": "uint16"}))
+    (tmp_path / "data.json").write_text("[]")
+    with pytest.raises(TrainingError, match="jupyt5-train prepare"):
+        load_arrays(tmp_path, "train")
+    info = {"dtype": "uint16", "corpus_manifest_sha256": ""}
+    (tmp_path / "data.json").write_text(json.dumps(info))
     with pytest.raises(TrainingError, match="incomplete"):
         load_arrays(tmp_path, "train")
+    with pytest.raises(UsageError, match="too large"):
+        prepare(corpus, tmp_path / "out", PrepareConfig(vocab_size=1 << 40))
     with pytest.raises(FileExistsError):
         prepare(corpus, data, PrepareConfig(vocab_size=400))
+
+
+def test_cut_arrays_are_refused(data: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(data, tmp_path / "copy")
+    tokens = copy / "train.tokens.bin"
+    tokens.write_bytes(tokens.read_bytes()[:100])
+    with pytest.raises(TrainingError, match="do not fit each other"):
+        load_arrays(copy, "train")
+    assert load_arrays(copy, "validation").num_notebooks == 6
+
+
+def test_damaged_and_foreign_parquet_files_are_named(tmp_path: Path) -> None:
+    shard = tmp_path / "corpus" / "data" / "part-00000.parquet"
+    shard.parent.mkdir(parents=True)
+    (tmp_path / "corpus" / "manifest.json").write_text("{}")
+    shard.write_bytes(b"PAR1 and no more")
+    with pytest.raises(TrainingError, match=r"part-00000\.parquet cannot be read"):
+        prepare(tmp_path / "corpus", tmp_path / "out", PrepareConfig())
+    pq.write_table(pa.table({"language": ["python"], "cells": [[]]}), shard)
+    with pytest.raises(TrainingError, match="no column 'split', 'markdown_focused'"):
+        prepare(tmp_path / "corpus", tmp_path / "out", PrepareConfig())
+    assert not (tmp_path / "out").exists()

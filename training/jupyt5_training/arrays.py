@@ -36,6 +36,7 @@ __all__ = [
 
 SPLITS = ("train", "validation")
 DATA_NAME = "data.json"
+_INFO_KEYS = {"corpus_manifest_sha256", "dtype"}
 # markdown, code; comment, docstring and signature in arrays of Python sources.
 KINDS = tuple(code.strip("<>") for code in CONTROL_CODES)
 
@@ -83,7 +84,11 @@ def load_arrays(folder: Path, split: str) -> TokenArrays:
             name: np.load(folder / f"{split}.{name}.npy", mmap_mode="r", allow_pickle=False)
             for name in ("cells", "kinds", "notebooks", "targets")
         }
-    except (OSError, ValueError) as exc:
+        num_cells = len(loaded["kinds"])
+        found = [len(tokens), len(loaded["cells"]) - 1, loaded["notebooks"][-1]]
+        if found != [loaded["cells"][-1], num_cells, num_cells]:
+            raise ValueError(f"the {split} files do not fit each other")  # noqa: TRY301
+    except (OSError, ValueError, IndexError) as exc:
         message = f"{folder} is incomplete: {exc}. Run jupyt5-train prepare again."
         raise TrainingError(message) from exc
     return TokenArrays(
@@ -99,6 +104,8 @@ def read_data_info(folder: Path) -> Mapping[str, object]:
     """
     try:
         info: object = json.loads((folder / DATA_NAME).read_text("utf-8"))
+        if not isinstance(info, dict) or not info.keys() >= _INFO_KEYS:
+            raise ValueError(f"{DATA_NAME} is damaged")  # noqa: TRY301
     except (OSError, ValueError) as exc:
         message = (
             f"{folder} holds no prepared data: {exc}. "

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jupyt5.console import progress
@@ -21,12 +22,13 @@ from jupyt5.files import atomic_folder, require_new_folder, sha256_file, write_a
 from jupyt5.tokenizer import Tokenizer, train_tokenizer
 from jupyt5_training.arrays import DATA_NAME, KINDS, SPLITS
 
-__all__ = ["Document", "PrepareConfig", "prepare", "write_data"]
+__all__ = ["Document", "PrepareConfig", "iter_rows", "prepare", "write_data"]
 
 logger = logging.getLogger(__name__)
 
 _COLUMNS = ["language", "split", "cells", "markdown_focused"]
 _ROWS_PER_BATCH = 64
+_MAX_VOCAB_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +138,33 @@ def _open_tokenizer(
 ) -> Tokenizer:
     if path is not None:
         return Tokenizer.load(path)
+    if config.vocab_size > _MAX_VOCAB_SIZE:
+        message = (
+            f"A vocabulary of {config.vocab_size} is too large. Use at most {_MAX_VOCAB_SIZE}."
+        )
+        raise UsageError(message)
     logger.info("training a tokenizer of %d ids", config.vocab_size)
     return train_tokenizer(_sample_texts(documents, config), config.vocab_size)
+
+
+def iter_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file, some columns of each.
+
+    Raises:
+        TrainingError: If it cannot be read or lacks a column.
+    """
+    try:
+        shard = pq.ParquetFile(path)
+        names = shard.schema_arrow.names
+        if not set(columns) <= set(names):
+            missing = ", ".join(repr(name) for name in columns if name not in names)
+            message = f"{path} has no column {missing}, only: {', '.join(names)}."
+            raise TrainingError(message)
+        for batch in shard.iter_batches(_ROWS_PER_BATCH, columns=list(columns)):
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as exc:
+        message = f"{path} cannot be read: {exc}. Make or fetch it again."
+        raise TrainingError(message) from exc
 
 
 def _find_shards(corpus: Path) -> tuple[Path, ...]:
@@ -153,23 +180,22 @@ def _find_shards(corpus: Path) -> tuple[Path, ...]:
 
 def _iter_notebooks(shards: Sequence[Path], config: PrepareConfig) -> Iterator[Document]:
     for shard in shards:
-        for batch in pq.ParquetFile(shard).iter_batches(_ROWS_PER_BATCH, columns=_COLUMNS):
-            for row in batch.to_pylist():
-                if config.language != "all" and (row["language"] or "python") != config.language:
-                    continue
-                if config.markdown_focused_only and not row["markdown_focused"]:
-                    continue
-                # Blank and raw cells are skipped before C is counted, so they may as well go.
-                cells = [
-                    cell
-                    for cell in row["cells"]
-                    if cell["kind"] in {"code", "markdown"} and cell["source"].strip()
-                ]
-                yield Document(
-                    row["split"],
-                    tuple(cell["kind"] for cell in cells),
-                    tuple(cell["source"] for cell in cells),
-                )
+        for row in iter_rows(shard, _COLUMNS):
+            if config.language != "all" and (row["language"] or "python") != config.language:
+                continue
+            if config.markdown_focused_only and not row["markdown_focused"]:
+                continue
+            # Blank and raw cells are skipped before C is counted, so they may as well go.
+            cells = [
+                cell
+                for cell in row["cells"]
+                if cell["kind"] in {"code", "markdown"} and cell["source"].strip()
+            ]
+            yield Document(
+                row["split"],
+                tuple(cell["kind"] for cell in cells),
+                tuple(cell["source"] for cell in cells),
+            )
 
 
 def _sample_texts(

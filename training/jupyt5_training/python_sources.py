@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jupyt5.errors import TrainingError
-from jupyt5_training.prepare import Document, PrepareConfig, write_data
+from jupyt5_training.prepare import Document, PrepareConfig, iter_rows, write_data
 
 __all__ = ["FunctionParts", "find_functions", "prepare_python"]
 
@@ -30,7 +31,6 @@ logger = logging.getLogger(__name__)
 # Columns of The Stack and its like, and of CodeParrot.
 _REPO_COLUMNS = ("repo_name", "max_stars_repo_name", "repository_name")
 _CONTENT_COLUMN = "content"
-_ROWS_PER_BATCH = 64
 # Longer files are data or generated (CodeParrot's and The Stack's limit).
 _MAX_FILE_BYTES = 1 << 20
 _VALIDATION_SHARE = 0.02
@@ -208,25 +208,25 @@ def _iter_files(paths: Sequence[Path], sources: Path, *, by_file: bool) -> Itera
     for path in paths:
         name = path.relative_to(sources)
         if path.suffix == ".parquet":
-            yield from _iter_rows(path)
+            yield from _read_parquet(path)
         elif path.stat().st_size <= _MAX_FILE_BYTES:
             yield _File(str(name) if by_file else name.parts[0], path.read_bytes())
 
 
-def _iter_rows(path: Path) -> Iterator[_File]:
-    shard = pq.ParquetFile(path)
-    names = shard.schema_arrow.names
-    if _CONTENT_COLUMN not in names:
-        message = f"{path} has no column {_CONTENT_COLUMN!r}, only: {', '.join(names)}."
-        raise TrainingError(message)
-    repo = next((name for name in _REPO_COLUMNS if name in names), None)
-    columns = [_CONTENT_COLUMN, *([repo] if repo else [])]
-    for batch in shard.iter_batches(_ROWS_PER_BATCH, columns=columns):
-        for row in batch.to_pylist():
-            content = str(row[_CONTENT_COLUMN] or "")
-            if len(content) <= _MAX_FILE_BYTES:
-                group = str(row[repo]) if repo else content
-                yield _File(group, content.encode("utf-8", "replace"))
+def _read_parquet(path: Path) -> Iterator[_File]:
+    repo = next((name for name in _REPO_COLUMNS if name in _list_columns(path)), None)
+    for row in iter_rows(path, [_CONTENT_COLUMN, *([repo] if repo else [])]):
+        content = str(row[_CONTENT_COLUMN] or "")
+        if len(content) <= _MAX_FILE_BYTES:
+            group = str(row[repo]) if repo else content
+            yield _File(group, content.encode("utf-8", "replace"))
+
+
+def _list_columns(path: Path) -> list[str]:
+    try:
+        return pq.read_schema(path).names
+    except (pa.ArrowException, OSError):
+        return []  # reading its rows will say why
 
 
 def _choose_split(group: str) -> str:
