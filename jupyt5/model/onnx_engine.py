@@ -62,12 +62,12 @@ class OnnxEngine:
             with np.load(content, allow_pickle=False) as arrays:
                 self._tables = {name: arrays[name] for name in arrays.files}
             self._start_id = int(self._tables["start_id"])
+            shapes = {item.name: item.shape for item in self._decoder.get_inputs()}
+            self._num_past = sum(name.startswith("past_") for name in shapes)
+            _, self._heads, _, self._size = shapes["past_0"]
         except (*_LIBRARY_ERRORS, OSError, ValueError, KeyError, BadZipFile) as exc:
             message = f"{folder} cannot be loaded: {exc}. Export the checkpoint again."
             raise CheckpointError(message) from exc
-        shapes = {item.name: item.shape for item in self._decoder.get_inputs()}
-        self._num_past = sum(name.startswith("past_") for name in shapes)
-        _, self._heads, _, self._size = shapes["past_0"]
         self._encoded: OrderedDict[tuple[int, ...], list[Floats]] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -70,9 +70,7 @@ class Sampler:
 
     def _stream(self, hypothesis_idx: int) -> np.random.Generator:
         if hypothesis_idx not in self._streams:
-            # Seeds of requests may be large or negative; the generator takes neither.
-            entropy = [self._seed % (1 << 64), hypothesis_idx]
-            self._streams[hypothesis_idx] = np.random.default_rng(entropy)
+            self._streams[hypothesis_idx] = _open_stream(self._seed, hypothesis_idx)
         return self._streams[hypothesis_idx]
 
 
@@ -81,9 +79,7 @@ def draw_uniforms(seed: int, num_hypotheses: int, length: int) -> Floats:
 
     A hypothesis has a stream of its own, so that it doesn't depend on how many others there are.
     """
-    return np.stack(
-        [np.random.default_rng([seed, idx]).random(length) for idx in range(num_hypotheses)]
-    )
+    return np.stack([_open_stream(seed, idx).random(length) for idx in range(num_hypotheses)])
 
 
 def choose(
@@ -126,6 +122,11 @@ def choose(
     ids_B1 = np.take_along_axis(ids_BK, picked_B1, 1)
     logits_B1 = np.take_along_axis(logits_BK, picked_B1, 1)
     return ids_B1[:, 0], logits_B1[:, 0]
+
+
+def _open_stream(seed: int, hypothesis_idx: int) -> np.random.Generator:
+    # Seeds of requests may be large or negative; the generator takes no negative ones.
+    return np.random.default_rng([seed % (1 << 64), hypothesis_idx])
 
 
 def _look(

@@ -45,7 +45,7 @@ class TorchEngine:
             yield from self._decode(request, cancel)
 
     def _decode(self, request: DecodeRequest, cancel: threading.Event) -> Iterator[Step]:
-        rng = torch.Generator(device=self._device).manual_seed(request.seed)
+        rng = torch.Generator(device=self._device).manual_seed(request.seed % (1 << 64))
         n = 1 if request.temperature == 0 else request.n
         source_1S = torch.tensor([list(request.source_ids)], device=self._device)
         hidden_1SD = self._model.get_encoder()(source_1S).last_hidden_state

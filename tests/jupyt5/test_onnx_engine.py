@@ -1,5 +1,6 @@
 """The onnxruntime engine beside torch, with small random weights."""
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,10 @@ def test_damage_is_a_message(exported: Path, tmp_path: Path) -> None:
             (damaged / path.name).write_bytes(content[:100] if path.name == name else content)
         with pytest.raises(CheckpointError, match="Export the checkpoint again"):
             OnnxEngine(damaged, tokenizer)
+    swapped = shutil.copytree(exported, tmp_path / "swapped")
+    shutil.copyfile(exported / "encoder.onnx", swapped / "decoder.onnx")
+    with pytest.raises(CheckpointError, match="Export the checkpoint again"):
+        OnnxEngine(swapped, tokenizer)
 
 
 def test_unknown_quantization_is_refused(

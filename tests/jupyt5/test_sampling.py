@@ -84,6 +84,8 @@ def test_a_hypothesis_s_numbers_do_not_depend_on_the_others() -> None:
     assert np.array_equal(draw_uniforms(3, 5, 8)[:2], draw_uniforms(3, 2, 8))
     assert not np.array_equal(draw_uniforms(3, 1, 8), draw_uniforms(4, 1, 8))
     assert len(np.unique(draw_uniforms(3, 5, 8))) == 40
+    for seed in (-1, 1 << 70):  # `jupyt5 fill --seed` takes any
+        assert np.array_equal(draw_uniforms(seed, 2, 8)[:1], draw_uniforms(seed, 1, 8))
 
 
 def test_guesses_follow_the_last_place_of_the_same_ids() -> None:

@@ -189,3 +189,12 @@ def test_an_answer_without_end_is_cut(make: Make, ask: Ask, monkeypatch: pytest.
         pytest.raises(ProviderError, match="far more text"),
     ):
         ask(make(server.base_url))
+
+
+def test_a_whole_answer_without_end_is_cut(make: Make, ask: Ask, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("jupyt5.providers.openai.transport._MAX_ANSWER_CHARS", 1000)
+    with (
+        serving(lambda exchange: exchange.reply("200 OK", '{"a": "' + "x" * 5000)) as server,
+        pytest.raises(ProviderError, match="far more text"),
+    ):
+        ask(make(server.base_url))

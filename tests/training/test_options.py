@@ -136,6 +136,15 @@ def test_a_run_that_stays_broken_ends_with_advice(
         run_recipe(guarded, data, tmp_path / "run", resume=False)
 
 
+def test_a_run_that_is_broken_before_its_first_checkpoint_says_so(
+    data: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison_after(monkeypatch, lambda count: count == 1)
+    guarded = replace(recipe, guard=GuardConfig(max_bad_steps=1))
+    with pytest.raises(TrainingError, match="no checkpoint to go back to"):
+        run_recipe(guarded, data, tmp_path / "run", resume=False)
+
+
 def test_every_recipe_can_run() -> None:
     for name in RECIPES:
         recipe = find_recipe(name)

@@ -13,7 +13,13 @@ from jupyt5.errors import TrainingError
 from jupyt5.model.checkpoint import CheckpointMeta
 from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.averaging import WeightAverage
-from jupyt5_training.checkpoints import CheckpointWriter, Progress, export_model, restore
+from jupyt5_training.checkpoints import (
+    CheckpointWriter,
+    Progress,
+    export_model,
+    find_checkpoints,
+    restore,
+)
 from jupyt5_training.distributed import Ranks, whole_weights
 from jupyt5_training.evaluation import EvalConfig, evaluate
 from jupyt5_training.examples import ExampleMaker
@@ -258,8 +264,13 @@ class TrainingLoop:
         self._writer.wait()
         good = restore_job(self._job) if self._may_roll_back() else None
         if good is None:
+            tried = (
+                "Going back did not help"
+                if find_checkpoints(self._job.out)
+                else "There is no checkpoint to go back to"
+            )
             message = (
-                f"Step {bad.step} is bad again: {self._guard.reason}. Going back did not help. "
+                f"Step {bad.step} is bad again: {self._guard.reason}. {tried}. "
                 "Lower --set optimizer.peak_lr or raise optimizer.warmup_steps."
             )
             raise TrainingError(message)

@@ -147,7 +147,12 @@ class Transport:
             async for event in self._read_events(response):
                 yield event
         elif content_type == "application/json":
-            yield self._parse((await response.aread()).decode("utf-8", "replace"))
+            content = b""
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > _MAX_ANSWER_CHARS:
+                    raise self._explainer.too_long()
+            yield self._parse(content.decode("utf-8", "replace"))
         else:
             async for start in response.aiter_text(1024):
                 raise self._explainer.not_the_protocol(content_type, start)
