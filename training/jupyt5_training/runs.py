@@ -94,18 +94,25 @@ def run_recipe(
     with joined_ranks() as ranks:
         # torchrun repeats the command after a rank was lost.
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        if find_checkpoints(out) and not resume:
-            message = f"{out} holds a run already. Go on with --resume or choose another --out."
-            raise TrainingError(message)
-        if init_from and find_checkpoints(out):
-            logger.info("%s holds checkpoints: they count, not --init-from", out)
-            init_from = None
+        init_from = _choose_start(out, init_from, resume=resume)
         job = load_job(recipe, data, out, ranks=ranks, init_from=init_from)
         if ranks.is_main:
             _check_same_run(job.recipe, data, out)
         ranks.barrier()
         _train(replace(job, handover=_open_handover(job, dsp_problems)), resume=resume)
     return summarise(out)
+
+
+def _choose_start(out: Path, init_from: Path | None, *, resume: bool) -> Path | None:
+    """Return the folder that a run's weights come from, if not from its own checkpoints."""
+    if not find_checkpoints(out):
+        return init_from
+    if not resume:
+        message = f"{out} holds a run already. Go on with --resume or choose another --out."
+        raise TrainingError(message)
+    if init_from:
+        logger.info("%s holds checkpoints: they count, not --init-from", out)
+    return None
 
 
 def _train(job: Job, *, resume: bool) -> None:
