@@ -16,6 +16,7 @@ QUANTIZATIONS = {
     "ctranslate2": ("int8", "float16", "float32"),
     "onnx": ("int8", "float32"),
 }
+_NEVER = -1e4  # nats; fits float16
 
 
 def export_ctranslate2(checkpoint_dir: Path, out_dir: Path, quantization: str = "int8") -> None:
@@ -95,6 +96,8 @@ def _build_spec(checkpoint_dir: Path):  # noqa: ANN202 (a CTranslate2 class with
         )
         raise CheckpointError(message)
     tokenizer = Tokenizer.load(checkpoint_dir / TOKENIZER_NAME)
+    # Rows that pad the table have no text, so they are never generated.
+    model.final_logits_bias[:, tokenizer.vocab_size :] = _NEVER
     loader = BartLoader()
     try:
         spec = loader.get_model_spec(model)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from jupyt5.model.checkpoint import read_meta
 from jupyt5.model.ct2_engine import Ct2Engine
 from jupyt5.model.decoding import DecodeRequest, Engine, Step
 from jupyt5.model.export import export_ctranslate2
+from jupyt5.model.presets import find_preset
+from jupyt5.model.seq2seq import build_model, save_model
 from jupyt5.model.torch_engine import TorchEngine
 from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.checkpoints import find_checkpoints
@@ -218,6 +221,24 @@ def test_both_engines_say_the_same(finished: Path, tmp_path: Path) -> None:
             [step.log_prob for step in steps[1]], abs=1e-3
         )
         assert steps[0][-1].finished
+
+
+def test_rows_that_pad_the_table_are_never_generated(finished: Path, tmp_path: Path) -> None:
+    """Of a random model with eight rows a token, nearly every best row is one without a token."""
+    torch.set_num_threads(1)
+    folder = tmp_path / "padded"
+    shutil.copytree(finished / "model", folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    shape = find_preset("debug", vocab_size=8 * tokenizer.vocab_size)
+    save_model(build_model(shape, tokenizer.special, seed=0), folder)
+    export_ctranslate2(folder, tmp_path / "ct2", "float32")
+    request = DecodeRequest(source_ids=tokenizer.encode("import"), temperature=0, max_tokens=16)
+    ids = [
+        [step.token_id for step in engine.decode(request, threading.Event())]
+        for engine in (TorchEngine(folder, tokenizer), Ct2Engine(tmp_path / "ct2", tokenizer))
+    ]
+    assert ids[0] == ids[1]
+    assert all(idx is None or idx < tokenizer.vocab_size for idx in ids[1])
 
 
 @pytest.mark.parametrize("runtime", ["int8", "torch"])
