@@ -233,7 +233,7 @@ def test_rows_that_pad_the_table_are_never_generated(finished: Path, tmp_path: P
     save_model(build_model(shape, tokenizer.special, seed=0), folder)
     export_ctranslate2(folder, tmp_path / "ct2", "float32")
     request = DecodeRequest(
-        source_ids=tokenizer.encode("import"), num_hypotheses=4, temperature=1.0, max_tokens=16
+        source_ids=tokenizer.encode("import"), n=4, temperature=1.0, seed=0, max_tokens=16
     )
     for engine in (TorchEngine(folder, tokenizer), Ct2Engine(tmp_path / "ct2", tokenizer)):
         ids = [step.token_id for step in engine.decode(request, threading.Event())]
