@@ -190,12 +190,13 @@ class _Snapshot:
                     if module is not None:
                         self.add_mapping(module.__dict__, module.__dict__)
 
-    def add_mapping(self, owner, mapping, flag=_HELPER_FLAG):
-        """Note all callables of a namespace, once."""
+    def add_mapping(self, owner, mapping, flag=_HELPER_FLAG, absent=()):
+        """Note all callables of a namespace, once; of ``absent`` names, that they are not there."""
         if id(owner) in self._known:
             return
         self._known.add(id(owner))
         found = {key: value for key, value in list(mapping.items()) if callable(value)}
+        found.update((name, None) for name in absent if name not in mapping)
         is_same = DictVersion(mapping if isinstance(mapping, dict) else owner).is_same
         self.mappings.append((is_same, mapping, tuple(found), tuple(found.values()), flag))
 
@@ -214,7 +215,7 @@ def make_check(shell, trees, own_names):
     """
     snapshot = _Snapshot(shell.user_ns)
     for kind in type(shell).__mro__[:-1]:
-        snapshot.add_mapping(kind, kind.__dict__, _SHELL_FLAG)
+        snapshot.add_mapping(kind, kind.__dict__, _SHELL_FLAG, _SHELL_PARTS)
     snapshot.add_mapping(builtins, builtins.__dict__, _ASSERTION_FLAG)
     names = set()
     for tree in trees:
