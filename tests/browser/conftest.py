@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Request, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
 from jupyt5.server.offline import LAB_OFFLINE_ARGS, offline_environment
 
@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 TOKEN = "browser-tests"
 TIMEOUT_MS = 60_000
 PLUGIN = "jupyt5-labextension:plugin"
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # JupyterLab adds the time to the address, against caches.
 FILL_URL = re.compile(r"/jupyt5/api/fill(\?|$)")
 METADATA = {
@@ -31,15 +30,6 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 # Chromium by itself looks for updates and the like; here only what the page asks for may go out.
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 # Runs in the server and its kernels: notes every address that Python code connects to.
 SITECUSTOMIZE = """
 import os, sys
@@ -261,18 +251,6 @@ def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> 
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A server that answers ``answer = 42`` unless a test asks for another provider."""
     yield from start_lab(tmp_path_factory.mktemp("lab"), "fake:text=answer+%3D+42")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A Chromium, shared by all tests."""
-    path = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
-    if path is None:
-        pytest.fail("No Chromium was found on PATH. Install the Debian package chromium.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from .conftest import PASSWORD, USERS, Hub, Person
 
 pytestmark = pytest.mark.browser
 
 TIMEOUT_MS = 240_000
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 SOURCE = (
     "idx => window.jupyterapp.shell.currentWidget.content.widgets[idx].model.sharedModel.source"
 )
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
-    if path is None:
-        pytest.fail("No Chromium was found on PATH. Install the Debian package chromium.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGS)
-        yield browser
-        browser.close()
 
 
 def write_notebook(hub: Hub, name: str) -> None:
@@ -49,10 +34,10 @@ def write_notebook(hub: Hub, name: str) -> None:
     (hub.folder / name / "work.ipynb").write_text(json.dumps(content))
 
 
-def open_page(chromium: Browser, hub: Hub, name: str) -> Page:
+def open_page(browser: Browser, hub: Hub, name: str) -> Page:
     """Log in on the hub's page and wait for JupyterLab and its kernel."""
     write_notebook(hub, name)
-    context = chromium.new_context(viewport={"width": 1200, "height": 800})
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     page.goto(f"{hub.url}/hub/login?next=/user/{name}/lab/tree/work.ipynb")
@@ -72,9 +57,9 @@ def click_cell(page: Page, idx: int) -> None:
     page.locator(f'.jp-Notebook [data-windowed-list-index="{idx}"] .cm-content').click()
 
 
-def test_two_people_at_once(hub: Hub, people: list[Person], chromium: Browser):
+def test_two_people_at_once(hub: Hub, people: list[Person], browser: Browser):
     # `people` has started both servers: the hub's page that waits for one needs npm's proxy.
-    pages = [open_page(chromium, hub, name) for name in USERS]
+    pages = [open_page(browser, hub, name) for name in USERS]
     hub.asked.clear()
     for page in pages:
         click_cell(page, 1)
