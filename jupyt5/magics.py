@@ -1,7 +1,7 @@
 """``%load_ext jupyt5``: ``%fill`` and ``%%fill`` wherever IPython runs, without JupyterLab.
 
-The model sees what was run in this session. Nothing it writes is run: it comes as the next input,
-or in the cell's place, for the user to read first.
+The model sees what was run before in this shell. Nothing it writes is run: it comes as the next
+input, or in the cell's place, for the user to read first.
 """
 
 import re
@@ -44,7 +44,7 @@ class FillMagics(Magics):
     provider = Unicode(
         DEFAULT_PROVIDER_URI, help="URI of what answers, e.g. jupyt5:nano or openai:MODEL@URL."
     ).tag(config=True)
-    num_context_cells = Int(3, min=0, help="Inputs of this session that it reads.").tag(config=True)
+    num_context_cells = Int(3, min=0, help="Earlier inputs that it reads.").tag(config=True)
     max_tokens = Int(128, min=1, help="Longest hypothesis, in tokens.").tag(config=True)
 
     def __init__(self, shell: "InteractiveShell") -> None:
@@ -54,7 +54,7 @@ class FillMagics(Magics):
 
     @line_cell_magic
     def fill(self, line: str, cell: str | None = None) -> None:
-        """Write code for you, from what was run in this session.
+        """Write code for you, from what was run before in this shell.
 
         Usage::
 
