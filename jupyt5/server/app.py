@@ -9,6 +9,7 @@ from traitlets import Bool, Float, Int, List, Unicode
 
 from jupyt5.execution.jobs import Limits as TryLimits
 from jupyt5.providers import DEFAULT_PROVIDER_URI, Provider, load_provider
+from jupyt5.providers.places import find_default_uri
 from jupyt5.server.engine import FillEngine
 from jupyt5.server.handlers import HANDLERS
 from jupyt5.server.messages import Limits
@@ -28,8 +29,9 @@ class JuPyT5App(ExtensionApp):
         config=True
     )
     provider = Unicode(
-        DEFAULT_PROVIDER_URI,
-        help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled).",
+        help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled). "
+        "Empty (the default): jupyt5:mine where `jupyt5-train mine` has made that of the user's "
+        "own notebooks and allowed_providers has nothing against it, else jupyt5:nano.",
     ).tag(config=True)
     allowed_providers = List(
         Unicode(),
@@ -189,7 +191,7 @@ class JuPyT5App(ExtensionApp):
     def limits(self) -> Limits:
         """The settings that a request is checked against."""
         return Limits(
-            provider=self.provider,
+            provider=self._choose_default(),
             allowed_providers=tuple(self.allowed_providers),
             num_context_cells=self.num_context_cells,
             num_following_cells=self.num_following_cells,
@@ -198,6 +200,13 @@ class JuPyT5App(ExtensionApp):
             max_candidates=self.max_candidates,
             temperature=self.temperature,
         )
+
+    def _choose_default(self) -> str:
+        """Looked up each time: a model made while the server runs is picked up."""
+        if self.provider:
+            return self.provider
+        uri, allowed = find_default_uri(), self.allowed_providers
+        return uri if not allowed or uri in allowed else DEFAULT_PROVIDER_URI
 
     def initialize_settings(self) -> None:
         """Make the app known to its handlers."""
