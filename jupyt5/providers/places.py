@@ -25,8 +25,9 @@ BUNDLED_URI = "jupyt5:nano"
 OWN_URI = "jupyt5:mine"
 """What ``jupyt5-train mine`` has made of the user's notebooks."""
 
-Stamp = tuple[int, int, int]
-"""Tells one version of a file from the next: inode, time of change in ns, size in bytes."""
+Stamp = tuple[int, int, int, int]
+"""Tells one version of a file from the next: inode, times of its content and of its entry in ns
+(a copy may have the former from its original), size in bytes."""
 
 _WEIGHTS_OF_RUNTIME = {"ctranslate2": "model.bin", "torch": "model.safetensors"}
 
@@ -61,7 +62,9 @@ def find_stamp(uri: str) -> Stamp | None:
         status = path.stat() if path else None
     except OSError:
         return None
-    return (status.st_ino, status.st_mtime_ns, status.st_size) if status else None
+    if status is None:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
 def hash_weights(uri: str, stamp: Stamp | None) -> str | None:

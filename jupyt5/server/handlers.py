@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import JupyterHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
@@ -25,6 +25,7 @@ from jupyt5.server.messages import (
     parse_fill,
     provider_to_json,
 )
+from jupyt5.server.origins import SameOriginHandler
 from jupyt5.server.standing import find_standing
 from jupyt5.server.trying.desk import TryPlace
 from jupyt5.server.trying.handlers import TRY_HANDLERS, find_place
@@ -37,10 +38,8 @@ __all__ = ["HANDLERS"]
 _NDJSON = "application/x-ndjson; charset=utf-8"
 
 
-class _Handler(APIHandler):
-    """What the handlers share: the resource that an authorizer decides on, and the app."""
-
-    auth_resource = "jupyt5"
+class _Handler(SameOriginHandler):
+    """What the handlers share: access to the app, and how a fill request is read and refused."""
 
     @property
     def app(self) -> "JuPyT5App":

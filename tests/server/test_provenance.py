@@ -54,7 +54,7 @@ async def test_the_bundled_models_hash_is_taken_once(fill, monkeypatch):
 )
 def test_no_hash_where_there_is_no_one_file(uri: str):
     assert find_stamp(uri) is None
-    assert hash_weights(uri, (1, 2, 3)) is None
+    assert hash_weights(uri, (1, 2, 3, 4)) is None
 
 
 def test_hash_of_a_version_that_was_replaced(tmp_path: Path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import JupyterHandler
 from tornado import web
 
 from jupyt5.errors import ExecutionError
@@ -17,6 +17,7 @@ from jupyt5.execution.trials import find_walls
 from jupyt5.server.fields import RequestError, read_object, read_text
 from jupyt5.server.kernels import find_kernel
 from jupyt5.server.messages import FillJob
+from jupyt5.server.origins import SameOriginHandler
 from jupyt5.server.trying.desk import TryPlace
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ _SWITCHED_OFF = "the administrator has switched trying off"
 _NO_RIGHT = "you may not execute code on this server"
 
 
-class ConsentHandler(APIHandler):
+class ConsentHandler(SameOriginHandler):
     """``GET`` and ``POST consent``: may candidates be tried in this notebook?"""
-
-    auth_resource = "jupyt5"
 
     @web.authenticated
     @authorized
