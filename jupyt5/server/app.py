@@ -1,5 +1,6 @@
 """The jupyter-server extension and its settings."""
 
+import os
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from jupyt5.server.trying.consent import ConsentRecord
 from jupyt5.server.trying.desk import TryDesk
 
 __all__ = ["JuPyT5App"]
+
+_LOCAL_SCHEMES = frozenset({"jupyt5", "gguf", "hf"})
 
 
 class JuPyT5App(ExtensionApp):
@@ -75,6 +78,11 @@ class JuPyT5App(ExtensionApp):
     ).tag(config=True)
     max_loaded_providers = Int(
         2, min=1, help="Providers kept in memory; the one unused for longest is dropped."
+    ).tag(config=True)
+    model_process = Bool(
+        True,
+        help="Whether a model of this machine runs in a process of its own, so that its crash or "
+        "its want of memory does not end the Jupyter server. False, and on Windows: in threads.",
     ).tag(config=True)
     load_retry_s = Float(
         60.0, min=0, help="Seconds until a provider that failed to load is tried again."
@@ -173,7 +181,12 @@ class JuPyT5App(ExtensionApp):
 
     def _load_provider(self, uri: str) -> Provider:
         """Load a provider in a thread; the settings for ``openai:`` are read when one is asked."""
-        if not uri.startswith("openai:"):
+        scheme = uri.partition(":")[0]
+        if scheme in _LOCAL_SCHEMES and self.model_process and os.name == "posix":
+            from jupyt5.server.process import ProcessProvider
+
+            return ProcessProvider(uri)
+        if scheme != "openai":
             return load_provider(uri)
         from jupyt5.providers.openai import OpenAISettings
 
