@@ -77,6 +77,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _mine(args: argparse.Namespace) -> int:
     _bound_kernel_cache()
+    # Beside other work OpenMP's threads would spin for each other: 90 s for a step of 1 s.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from jupyt5.providers.places import OWN_URI, own_model_folder
     from jupyt5_training.mine import MineConfig, make_own_model
     from jupyt5_training.stopping import RequeueRequest, requeue_exit_code
