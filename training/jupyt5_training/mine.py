@@ -37,8 +37,8 @@ __all__ = ["MineConfig", "MineResult", "make_own_model"]
 logger = logging.getLogger(__name__)
 
 _RECORD_NAME = "mine.json"
-_MAX_EPOCHS = 8  # more make the model worse on what it has not seen
-_NUM_TIMED_STEPS = 4
+_MAX_EPOCHS = 4  # more make the model worse on what it has not seen
+_NUM_TIMED_STEPS = 5
 _NUM_SAVES = 10
 _EVAL_TARGETS = 1024
 
@@ -61,7 +61,8 @@ class MineConfig:
         start: Checkpoint folder to begin with: the bundled model.
         work: Folder for the run; it is gone on with if it was interrupted.
         target: Where the model is installed.
-        minutes: Longest training, loading and measuring not included.
+        minutes: About how long to train, loading and measuring left aside; less where more would
+            only be learnt by heart.
         num_threads: CPU threads; 0 leaves torch's own choice.
     """
 
@@ -113,7 +114,7 @@ def make_own_model(folders: Sequence[Path], config: MineConfig) -> MineResult:
     data, run = config.work / "data", config.work / "run"
     recipe = _open_work(own, config)
     if not find_checkpoints(run):
-        logger.info("%d steps of at most %.1f minutes", recipe.steps, config.minutes)
+        logger.info("%d steps, about %.3g minutes or less", recipe.steps, config.minutes)
     try:
         run_recipe(recipe, data, run, resume=bool(find_checkpoints(run)), init_from=config.start)
     except KeyboardInterrupt:
@@ -205,7 +206,7 @@ def _choose_steps(config: MineConfig) -> int:
                 accept=lambda loss, norm: False,
             )
             times_s.append(time.perf_counter() - start_s)
-    step_s = sum(sorted(times_s)[: len(times_s) // 2 + 1]) / (len(times_s) // 2 + 1)
+    step_s = sum(times_s[1:]) / len(times_s[1:])  # the first one warms up
     most = _MAX_EPOCHS * len(job.feed.open_plan(0))
     return max(1, min(most, int(config.minutes * 60 / step_s)))
 

@@ -120,7 +120,7 @@ def _fill_mine(mine: argparse.ArgumentParser) -> None:
         help="folder of notebooks, looked through to any depth, or a notebook",
     )
     mine.add_argument(
-        "--minutes", type=float, default=10.0, help="longest training (default 10 minutes)"
+        "--minutes", type=float, default=10.0, help="about how long to train (default 10)"
     )
     mine.add_argument(
         "--out",
