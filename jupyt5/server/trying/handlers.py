@@ -82,7 +82,8 @@ async def find_place(handler: JupyterHandler, job: FillJob) -> TryPlace:
     if not app.consent.allows(_user(handler), path):
         return TryPlace(refusal="you have not allowed it for this notebook")
     if not await _is_trusted(handler, path):
-        return TryPlace(refusal="the notebook as it was last saved is not trusted")
+        reason = "the notebook as it was last saved is not trusted"
+        return TryPlace(refusal=f"{reason}: save it, or use File → Trust Notebook")
     if sys.platform != "linux":
         return TryPlace(refusal="there is no sandbox but on Linux")
     kernel = find_kernel(handler.kernel_manager, job.trial.kernel_id)
