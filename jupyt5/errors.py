@@ -9,6 +9,7 @@
     ├── TokenizerError       a tokenizer file cannot be trained, read or used
     ├── CheckpointError      a checkpoint folder is missing, damaged or of another kind
     ├── ProviderError        a provider cannot load or answer
+    │   └── OfflineError     its server is not there, or lets nobody in
     ├── ExecutionError       cells cannot be run at all (not: a cell failed)
     ├── CorpusError          a corpus source or folder is unusable
     ├── TrainingError        a training run cannot start or go on
@@ -25,6 +26,7 @@ __all__ = [
     "ExecutionError",
     "Jupyt5Error",
     "NotebookError",
+    "OfflineError",
     "ProblemSetError",
     "ProviderError",
     "TokenizerError",
@@ -71,6 +73,10 @@ class CheckpointError(Jupyt5Error):
 
 class ProviderError(Jupyt5Error):
     """Raised when a provider cannot load its model or fails while answering."""
+
+
+class OfflineError(ProviderError):
+    """Raised when a provider's server cannot be used now, whatever it is asked."""
 
 
 class ExecutionError(Jupyt5Error):

@@ -2,7 +2,12 @@
 
 from jupyt5.providers.base import Chunk, FillRequest, Preview, Provider, ProviderInfo, Sampling
 from jupyt5.providers.drafts import Draft, stream_drafts
-from jupyt5.providers.registry import DEFAULT_PROVIDER_URI, list_providers, load_provider
+from jupyt5.providers.registry import (
+    DEFAULT_PROVIDER_URI,
+    hide_secrets,
+    list_providers,
+    load_provider,
+)
 
 __all__ = [
     "DEFAULT_PROVIDER_URI",
@@ -13,6 +18,7 @@ __all__ = [
     "Provider",
     "ProviderInfo",
     "Sampling",
+    "hide_secrets",
     "list_providers",
     "load_provider",
     "stream_drafts",

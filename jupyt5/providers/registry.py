@@ -1,28 +1,38 @@
 """From a provider URI to a provider."""
 
+import re
 from collections.abc import Callable
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyt5.errors import ProviderError, UsageError
 from jupyt5.providers.base import Provider, ProviderInfo
+from jupyt5.providers.places import (
+    BUNDLED_URI,
+    OWN_URI,
+    bundled_folders,
+    is_model_folder,
+    own_model_folder,
+)
 
 if TYPE_CHECKING:
     from jupyt5.providers.openai import OpenAISettings
 
-__all__ = ["DEFAULT_PROVIDER_URI", "list_providers", "load_provider"]
+__all__ = ["DEFAULT_PROVIDER_URI", "hide_secrets", "list_providers", "load_provider"]
 
-DEFAULT_PROVIDER_URI = "jupyt5:nano"
+DEFAULT_PROVIDER_URI = BUNDLED_URI
+
+_CREDENTIALS = re.compile(r"(?<=://).*@|\?[^#]*")
 
 
 def load_provider(uri: str, *, openai: "OpenAISettings | None" = None) -> Provider:
     """Load the provider that a URI names.
 
     Args:
-        uri: ``jupyt5:nano`` (bundled), ``jupyt5:/path/to/checkpoint``, ``gguf:/path/to/file``,
-            ``hf:/path-or-id``, ``openai:MODEL@BASE_URL`` or ``fake:``.
+        uri: ``jupyt5:nano`` (bundled), ``jupyt5:mine`` (made by ``jupyt5-train mine``),
+            ``jupyt5:/path/to/checkpoint``, ``gguf:/path/to/file``, ``hf:/path-or-id``,
+            ``openai:MODEL@BASE_URL`` or ``fake:``.
         openai: Key and limits for ``openai:``; by default those of the environment.
 
     Raises:
@@ -33,7 +43,7 @@ def load_provider(uri: str, *, openai: "OpenAISettings | None" = None) -> Provid
     loader = _LOADERS.get(scheme)
     if not separator or loader is None:
         message = (
-            f"{uri!r} is not a provider URI. Use one of: jupyt5:nano, "
+            f"{hide_secrets(uri)!r} is not a provider URI. Use one of: jupyt5:nano, jupyt5:mine, "
             "jupyt5:/path/to/checkpoint, gguf:/path/to/model.gguf, hf:/path/to/model, "
             "openai:MODEL@BASE_URL, fake:"
         )
@@ -41,20 +51,35 @@ def load_provider(uri: str, *, openai: "OpenAISettings | None" = None) -> Provid
     return _load_openai(rest, openai) if scheme == "openai" else loader(rest)
 
 
+def hide_secrets(uri: str) -> str:
+    """Return a URI as it may be shown: without what could be a password, or a key in a query.
+
+    Such a URI is refused when it is loaded; until then it stands in settings and messages.
+    """
+    return _CREDENTIALS.sub("", uri) if "://" in uri else uri
+
+
 def list_providers() -> tuple[ProviderInfo, ...]:
     """Describe the providers of this installation, the bundled models first."""
     bundled = tuple(
         ProviderInfo(f"jupyt5:{path.name}", available=True, detail="bundled model, runs locally")
-        for path in _bundled_folders()
+        for path in bundled_folders()
     )
     return (
         *(bundled or (ProviderInfo(DEFAULT_PROVIDER_URI, False, "not in this installation"),)),
+        _describe_own(),
         ProviderInfo("jupyt5:PATH", True, "a checkpoint folder of your own"),
         _describe_optional("gguf:PATH", "a GGUF file, run by llama.cpp", "llama_cpp", "gguf"),
         _describe_optional("hf:PATH", "a folder or id for transformers", "transformers", "hf"),
         ProviderInfo("openai:MODEL@BASE_URL", True, "an OpenAI-compatible server"),
         ProviderInfo("fake:", True, "fixed answers, for tests"),
     )
+
+
+def _describe_own() -> ProviderInfo:
+    if is_model_folder(own_model_folder()):
+        return ProviderInfo(OWN_URI, True, "made from your own notebooks, runs locally")
+    return ProviderInfo(OWN_URI, False, "made from your own notebooks; jupyt5-train mine FOLDER")
 
 
 def _describe_optional(uri: str, what: str, module: str, extra: str) -> ProviderInfo:
@@ -66,9 +91,11 @@ def _describe_optional(uri: str, what: str, module: str, extra: str) -> Provider
 def _load_jupyt5(name: str) -> Provider:
     from jupyt5.providers.checkpoint import load_checkpoint_provider
 
-    bundled = {path.name: path for path in _bundled_folders()}
+    bundled = {path.name: path for path in bundled_folders()}
     if name in bundled:
         return load_checkpoint_provider(bundled[name], uri=f"jupyt5:{name}")
+    if f"jupyt5:{name}" == OWN_URI:
+        return _load_own()
     path = Path(name).expanduser()
     if not name or not path.is_dir():
         message = (
@@ -77,6 +104,19 @@ def _load_jupyt5(name: str) -> Provider:
         )
         raise ProviderError(message)
     return load_checkpoint_provider(path, uri=f"jupyt5:{name}")
+
+
+def _load_own() -> Provider:
+    from jupyt5.providers.checkpoint import load_checkpoint_provider
+
+    folder = own_model_folder()
+    if not is_model_folder(folder):
+        message = (
+            f"There is no model {OWN_URI} yet: {folder} is missing. Make it from your own "
+            "notebooks with: jupyt5-train mine FOLDER"
+        )
+        raise ProviderError(message)
+    return load_checkpoint_provider(folder, uri=OWN_URI)
 
 
 def _load_gguf(name: str) -> Provider:
@@ -101,13 +141,6 @@ def _load_fake(spec: str) -> Provider:
     from jupyt5.providers.fake import FakeProvider
 
     return FakeProvider(spec)
-
-
-def _bundled_folders() -> tuple[Path, ...]:
-    root = Path(str(resources.files("jupyt5"))) / "bundled"
-    if not root.is_dir():
-        return ()
-    return tuple(sorted(path for path in root.iterdir() if (path / "jupyt5.json").is_file()))
 
 
 _LOADERS: dict[str, Callable[[str], Provider]] = {

@@ -1,5 +1,6 @@
 """The jupyter-server extension and its settings."""
 
+import os
 from functools import cached_property
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from traitlets import Bool, Float, Int, List, Unicode
 
 from jupyt5.execution.jobs import Limits as TryLimits
 from jupyt5.providers import DEFAULT_PROVIDER_URI, Provider, load_provider
+from jupyt5.providers.places import find_default_uri
 from jupyt5.server.engine import FillEngine
 from jupyt5.server.handlers import HANDLERS
 from jupyt5.server.messages import Limits
@@ -17,6 +19,8 @@ from jupyt5.server.trying.consent import ConsentRecord
 from jupyt5.server.trying.desk import TryDesk
 
 __all__ = ["JuPyT5App"]
+
+_LOCAL_SCHEMES = frozenset({"jupyt5", "gguf", "hf"})
 
 
 class JuPyT5App(ExtensionApp):
@@ -28,8 +32,9 @@ class JuPyT5App(ExtensionApp):
         config=True
     )
     provider = Unicode(
-        DEFAULT_PROVIDER_URI,
-        help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled).",
+        help="URI of the provider used when a request names none, e.g. jupyt5:nano (bundled). "
+        "Empty (the default): jupyt5:mine where `jupyt5-train mine` has made that of the user's "
+        "own notebooks and allowed_providers has nothing against it, else jupyt5:nano.",
     ).tag(config=True)
     allowed_providers = List(
         Unicode(),
@@ -73,6 +78,11 @@ class JuPyT5App(ExtensionApp):
     ).tag(config=True)
     max_loaded_providers = Int(
         2, min=1, help="Providers kept in memory; the one unused for longest is dropped."
+    ).tag(config=True)
+    model_process = Bool(
+        True,
+        help="Whether a model of this machine runs in a process of its own, so that its crash or "
+        "its want of memory does not end the Jupyter server. False, and on Windows: in threads.",
     ).tag(config=True)
     load_retry_s = Float(
         60.0, min=0, help="Seconds until a provider that failed to load is tried again."
@@ -171,7 +181,12 @@ class JuPyT5App(ExtensionApp):
 
     def _load_provider(self, uri: str) -> Provider:
         """Load a provider in a thread; the settings for ``openai:`` are read when one is asked."""
-        if not uri.startswith("openai:"):
+        scheme = uri.partition(":")[0]
+        if scheme in _LOCAL_SCHEMES and self.model_process and os.name == "posix":
+            from jupyt5.server.process import ProcessProvider
+
+            return ProcessProvider(uri)
+        if scheme != "openai":
             return load_provider(uri)
         from jupyt5.providers.openai import OpenAISettings
 
@@ -189,7 +204,7 @@ class JuPyT5App(ExtensionApp):
     def limits(self) -> Limits:
         """The settings that a request is checked against."""
         return Limits(
-            provider=self.provider,
+            provider=self._choose_default(),
             allowed_providers=tuple(self.allowed_providers),
             num_context_cells=self.num_context_cells,
             num_following_cells=self.num_following_cells,
@@ -198,6 +213,13 @@ class JuPyT5App(ExtensionApp):
             max_candidates=self.max_candidates,
             temperature=self.temperature,
         )
+
+    def _choose_default(self) -> str:
+        """Looked up each time: a model made while the server runs is picked up."""
+        if self.provider:
+            return self.provider
+        uri, allowed = find_default_uri(), self.allowed_providers
+        return uri if not allowed or uri in allowed else DEFAULT_PROVIDER_URI
 
     def initialize_settings(self) -> None:
         """Make the app known to its handlers."""

@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from jupyt5.errors import ContextError, Jupyt5Error, UsageError
+from jupyt5.errors import ContextError, Jupyt5Error, OfflineError, UsageError
 from jupyt5.providers import Draft, Provider, stream_drafts
 from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import FillJob, error_line, line
 from jupyt5.server.metrics import JobWatch, Outcome, count_refused
+from jupyt5.server.provenance import describe_origin
 from jupyt5.server.shelf import ProviderShelf, ProviderState
 from jupyt5.server.turns import FairTurns
 
@@ -93,6 +94,11 @@ class FillEngine:
         """Jobs that wait for their turn now."""
         return self._turns.num_waiting
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a job that comes now has a turn at once."""
+        return self._turns.is_free
+
     def admit(self, user: str) -> None:
         """Check that there is room for one more job of this user.
 
@@ -127,9 +133,13 @@ class FillEngine:
                 async for event in events:
                     for each in render(event, job.request_id, shown):
                         yield each
-            yield line("done", job.request_id)
+            yield line("done", job.request_id, provenance=await self.find_origin(job))
         except Exception as exc:
             yield error_line(job.request_id, *explain(exc))
+
+    async def find_origin(self, job: FillJob) -> dict[str, object]:
+        """Return what a reply says of where it came from; see ``describe_origin``."""
+        return describe_origin(job, await self.shelf.find_sha256(job.provider))
 
     async def events(self, job: FillJob) -> AsyncGenerator[JobEvent, None]:
         """Yield what happens to a job; closing the iterator cancels it.
@@ -148,8 +158,14 @@ class FillEngine:
         try:
             async with aclosing(running.events(self._timeout_s)) as events:
                 async for event in events:
+                    if isinstance(event, Draft):  # whatever was the matter, its server answers
+                        self.shelf.note_trouble(job.provider, "")
                     yield event
             outcome = "done"
+        except OfflineError as exc:
+            self.shelf.note_trouble(job.provider, str(exc))
+            outcome = "failed"
+            raise
         except JobError as exc:
             outcome = "timeout" if exc.code == "timeout" else "cancelled"
             raise

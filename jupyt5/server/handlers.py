@@ -7,23 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import JupyterHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
 from jupyt5 import __version__
 from jupyt5.errors import Jupyt5Error
-from jupyt5.providers import list_providers
+from jupyt5.providers import hide_secrets, list_providers
 from jupyt5.server.context.facts import find_facts
 from jupyt5.server.engine import QueueFullError
 from jupyt5.server.fields import RequestError
 from jupyt5.server.messages import (
     FillJob,
+    choose_provider,
     error_line,
     find_request_id,
     parse_fill,
     provider_to_json,
 )
+from jupyt5.server.origins import SameOriginHandler
+from jupyt5.server.standing import find_standing
 from jupyt5.server.trying.desk import TryPlace
 from jupyt5.server.trying.handlers import TRY_HANDLERS, find_place
 
@@ -35,10 +38,8 @@ __all__ = ["HANDLERS"]
 _NDJSON = "application/x-ndjson; charset=utf-8"
 
 
-class _Handler(APIHandler):
-    """What the handlers share: the resource that an authorizer decides on, and the app."""
-
-    auth_resource = "jupyt5"
+class _Handler(SameOriginHandler):
+    """What the handlers share: access to the app, and how a fill request is read and refused."""
 
     @property
     def app(self) -> "JuPyT5App":
@@ -136,7 +137,7 @@ class ContextHandler(_Handler):
             await self.refuse(RequestError("provider_failed", str(exc), status=502))
             return
         reply = {
-            "provider": job.provider,
+            "provider": hide_secrets(job.provider),
             "text": shown.text,
             "num_tokens": shown.num_tokens,
             "facts": facts.text or None,
@@ -164,30 +165,43 @@ class ProvidersHandler(_Handler):
         """Answer ``{default, allowed, providers: [{uri, available, detail}]}``."""
         infos = await asyncio.get_running_loop().run_in_executor(None, list_providers)
         reply = {
-            "default": self.app.provider,
-            "allowed": list(self.app.allowed_providers),
+            "default": hide_secrets(self.app.limits.provider),
+            "allowed": list(map(hide_secrets, self.app.allowed_providers)),
             "providers": [provider_to_json(info) for info in infos],
         }
         await self.finish(json.dumps(reply))
 
 
 class StatusHandler(_Handler):
-    """``GET status``: is a model loading, how many requests are running."""
+    """``GET status``: could a cell be filled now, and how many are being filled."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer where the assistant and its providers stand; see ``reply``."""
-        engine = self.app.engine
-        default = self.app.provider
-        states = {each.uri: each for each in [engine.shelf.state(default), *engine.shelf.states()]}
+        """Answer where the assistant and its providers stand, at once; see ``reply``.
+
+        ``?provider=URI`` asks about another one than the server's own.
+        """
+        engine, limits = self.app.engine, self.app.limits
+        try:
+            asked = choose_provider(self.get_query_argument("provider", ""), limits)
+        except RequestError as exc:
+            raise web.HTTPError(exc.status, str(exc)) from exc
+        standing = find_standing(engine, asked)
+        default = engine.shelf.state(limits.provider)
+        states = {each.uri: each for each in [default, *engine.shelf.states()]}
         reply = {
             "version": __version__,
             "enabled": self.app.enabled,
             "kernel_facts": self.app.allow_kernel_facts,
-            "default": default,
+            "default": hide_secrets(limits.provider),
+            "provider": hide_secrets(asked),
+            "state": standing.state,
+            "reason": standing.reason,
+            "running": engine.num_running,
+            "waiting": engine.num_waiting,
             "providers": [
-                {"uri": each.uri, "state": each.state, "reason": each.reason}
+                {"uri": hide_secrets(each.uri), "state": each.state, "reason": each.reason}
                 for each in states.values()
             ],
             "num_running": engine.num_running,

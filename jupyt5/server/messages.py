@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from jupyt5.notebook import Cell, CellKind
-from jupyt5.providers import FillRequest, ProviderInfo, Sampling
+from jupyt5.providers import FillRequest, ProviderInfo, Sampling, hide_secrets
 from jupyt5.server.context.cells import add_facts
 from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
 
@@ -18,6 +18,7 @@ __all__ = [
     "FillJob",
     "Limits",
     "TrialRequest",
+    "choose_provider",
     "error_line",
     "find_request_id",
     "line",
@@ -130,7 +131,7 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
     num_following_cells = read_count(fields, "num_following_cells", limits.num_following_cells)
     return FillJob(
         request_id=request_id,
-        provider=_choose_provider(fields, limits),
+        provider=choose_provider(read_text(fields, "provider", ""), limits),
         request=FillRequest(
             cells=cells,
             target_idx=target_idx,
@@ -204,11 +205,19 @@ def _parse_sampling(fields: Mapping[str, object], limits: Limits) -> tuple[int, 
     return num_candidates, Sampling(temperature=temperature, max_tokens=max_tokens)
 
 
-def _choose_provider(fields: Mapping[str, object], limits: Limits) -> str:
-    uri = read_text(fields, "provider", "") or limits.provider
-    if limits.allowed_providers and uri not in (limits.provider, *limits.allowed_providers):
-        allowed = ", ".join((limits.provider, *limits.allowed_providers))
-        message = f"The provider {uri} is not allowed on this server. Allowed: {allowed}."
+def choose_provider(wish: str, limits: Limits) -> str:
+    """Return the provider that is asked for, the server's own where none is.
+
+    Raises:
+        RequestError: If it is not allowed here.
+    """
+    uri = wish or limits.provider
+    allowed = (limits.provider, *limits.allowed_providers)
+    if limits.allowed_providers and uri not in allowed:
+        names = ", ".join(map(hide_secrets, allowed))
+        message = (
+            f"The provider {hide_secrets(uri)} is not allowed on this server. Allowed: {names}."
+        )
         raise RequestError("provider_denied", message)
     return uri
 

@@ -5,11 +5,12 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from jupyt5.errors import Jupyt5Error, ProviderError
-from jupyt5.providers import Provider
+from jupyt5.providers import Provider, hide_secrets
+from jupyt5.providers.places import Stamp, find_stamp, hash_weights
 
 __all__ = ["ProviderShelf", "ProviderState"]
 
@@ -30,14 +31,18 @@ class ProviderState:
 @dataclass(slots=True)
 class _Slot:
     load: asyncio.Task[Provider]
+    stamp: Stamp | None  # of the weights, taken before they were loaded
     failed_at: float | None = None
+    trouble: str = ""  # why its server could not be used the last time
+    sha256: asyncio.Task[str | None] | None = field(default=None, repr=False)
 
 
 class ProviderShelf:
     """Loads providers on demand and keeps the last few.
 
     Used from the event loop only. A failed load is remembered for ``retry_s``, so that what
-    comes next fails at once instead of waiting again.
+    comes next fails at once instead of waiting again. Weights that were replaced on disk are loaded
+    again.
 
     Args:
         load: Makes a provider from its URI; runs in a thread.
@@ -71,6 +76,16 @@ class ProviderShelf:
         """Tell where every provider asked for so far stands."""
         return [self.state(uri) for uri in self._slots]
 
+    def find_trouble(self, uri: str) -> str:
+        """Return why a provider's server could not be used the last time; "" if it could."""
+        slot = self._slots.get(uri)
+        return slot.trouble if slot else ""
+
+    def note_trouble(self, uri: str, reason: str) -> None:
+        """Remember why a provider's server could not be used; "" that it could."""
+        if slot := self._slots.get(uri):
+            slot.trouble = reason
+
     async def get(self, uri: str) -> Provider:
         """Return a provider, loading it if need be; callers at the same time share one load.
 
@@ -78,8 +93,9 @@ class ProviderShelf:
             Jupyt5Error: If it cannot be loaded.
         """
         slot = self._slots.pop(uri, None)
-        if slot is None or self._may_retry(slot):
-            slot = _Slot(asyncio.ensure_future(self._load_in_thread(uri)))
+        stamp = find_stamp(uri)  # a look at the file's times, quicker than a turn of the loop
+        if slot is None or self._may_retry(slot) or self._is_outdated(slot, stamp):
+            slot = _Slot(asyncio.ensure_future(self._load_in_thread(uri)), stamp)
         self._slots[uri] = slot  # last in the dict: used most recently
         self._drop_oldest()
         try:
@@ -89,6 +105,19 @@ class ProviderShelf:
             slot.failed_at = slot.failed_at or time.monotonic()
             raise
 
+    async def find_sha256(self, uri: str) -> str | None:
+        """Return the SHA-256 of a loaded provider's weights; None if they are in no one file.
+
+        It is taken when it is first asked for, in a thread.
+        """
+        slot = self._slots.get(uri)
+        if slot is None:
+            return None
+        if slot.sha256 is None:
+            work = asyncio.to_thread(hash_weights, uri, slot.stamp)
+            slot.sha256 = asyncio.ensure_future(work)
+        return await asyncio.shield(slot.sha256)
+
     def close(self) -> None:
         """Forget all providers; a load under way is left to end by itself."""
         self._slots.clear()
@@ -97,20 +126,25 @@ class ProviderShelf:
     async def _load_in_thread(self, uri: str) -> Provider:
         loop = asyncio.get_running_loop()
         start = time.monotonic()
+        shown = hide_secrets(uri)
         try:
             provider = await loop.run_in_executor(self._threads, self._load, uri)
         except Jupyt5Error as exc:
-            logger.warning("Provider %s did not load: %s", uri, exc)
+            logger.warning("Provider %s did not load: %s", shown, exc)
             raise
         except Exception as exc:
-            logger.exception("Provider %s did not load.", uri)
-            message = f"The provider {uri} did not load: {exc}. The server's log has the details."
+            logger.exception("Provider %s did not load.", shown)
+            message = f"The provider {shown} did not load: {exc}. The server's log has the details."
             raise ProviderError(message) from exc
-        logger.info("Provider %s loaded in %.1f s.", uri, time.monotonic() - start)
+        logger.info("Provider %s loaded in %.1f s.", shown, time.monotonic() - start)
         return provider
 
     def _may_retry(self, slot: _Slot) -> bool:
         return slot.failed_at is not None and time.monotonic() - slot.failed_at > self._retry_s
+
+    def _is_outdated(self, slot: _Slot, stamp: Stamp | None) -> bool:
+        # Weights that are gone for a moment are being replaced; what is loaded goes on.
+        return slot.load.done() and stamp is not None and stamp != slot.stamp
 
     def _drop_oldest(self) -> None:
         idle = [uri for uri, slot in self._slots.items() if slot.load.done()]

@@ -55,11 +55,12 @@ class Server:
     """``answers`` are used in turn, the last one again and again."""
 
     answers: list[Answer]
+    port: int = 0  # 0: any free one
     seen: list[Exchange] = field(default_factory=list)
     gone: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self.listener.getsockname()[1]
         self._socks: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -120,8 +121,8 @@ class Server:
 
 
 @contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
-    server = Server(list(answers))
+def serving(*answers: Answer, port: int = 0) -> Iterator[Server]:
+    server = Server(list(answers), port)
     try:
         yield server
     finally:

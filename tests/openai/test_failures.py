@@ -191,6 +191,40 @@ def test_an_answer_without_end_is_cut(make: Make, ask: Ask, monkeypatch: pytest.
         ask(make(server.base_url))
 
 
+@pytest.mark.parametrize("start", ["data: ", ": ", 'data: {"a": 1}\r'])
+def test_a_line_without_end_is_cut(start: str, make: Make, ask: Ask):
+    """A broken or hostile server: nothing of it must pile up in memory."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.open_stream()
+        exchange.chunk(start)
+        for _ in range(200):
+            exchange.chunk("x" * 100_000)
+
+    with (
+        serving(answer) as server,
+        pytest.raises(ProviderError, match="sent a line of more than 1024 KiB"),
+    ):
+        ask(make(server.base_url))
+    assert server.gone.wait(5)  # the connection was closed, long before the 20 MB were sent
+
+
+def test_an_event_of_lines_without_end_is_cut(make: Make, ask: Ask):
+    def answer(exchange: Exchange) -> None:
+        exchange.open_stream()
+        for _ in range(200):
+            exchange.chunk("data: " + "x" * 100_000 + "\n")
+
+    with serving(answer) as server, pytest.raises(ProviderError, match="far more text"):
+        ask(make(server.base_url))
+    assert server.gone.wait(5)
+
+
+def test_a_line_just_below_the_limit_is_read(make: Make, ask: Ask):
+    with serving(stream(delta("x" * 1_000_000), "[DONE]")) as server:
+        assert len(text_of(ask(make(server.base_url)))) == 1_000_000
+
+
 def test_a_whole_answer_without_end_is_cut(make: Make, ask: Ask, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("jupyt5.providers.openai.transport._MAX_ANSWER_CHARS", 1000)
     with (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from .conftest import KEY
-from .servers import Exchange, Server, answer_with, delta, refuse, serving
+from .servers import Answer, Exchange, Server, answer_with, delta, refuse, serving
 
 CELLS = [
     {"id": "a", "kind": "markdown", "source": "Add."},
@@ -84,6 +84,81 @@ async def test_the_key_is_in_no_reply_and_no_log_line(
             shown += (await jp_fetch("jupyt5", "api", path)).body.decode()
     captured = capfd.readouterr()
     assert KEY not in shown + caplog.text + captured.out + captured.err
+
+
+async def ask_status(jp_fetch: Any, **params: str) -> dict[str, Any]:
+    return json.loads((await jp_fetch("jupyt5", "api", "status", params=params)).body)
+
+
+async def test_a_server_that_goes_down_is_offline_until_it_answers(
+    fill: Any, app: Any, jp_fetch: Any
+):
+    app.openai_retries = 0
+    with serving(answer_with("x")) as server:
+        assert (await fill(server))[-1]["type"] == "done"
+        assert (await ask_status(jp_fetch))["state"] == "ready"
+    lines = await fill(server)
+    status = await ask_status(jp_fetch)
+    assert (status["state"], status["reason"]) == ("offline", lines[-1]["message"])
+    assert f"No server answers at {server.base_url}" in status["reason"]
+    with serving(answer_with("x"), port=server.port) as server:
+        assert (await fill(server))[-1]["type"] == "done"
+    status = await ask_status(jp_fetch)
+    assert (status["state"], status["reason"]) == ("ready", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (refuse("401 Unauthorized", f"bad {KEY}"), "offline"),
+        (refuse("404 Not Found"), "offline"),
+        (refuse("503 Gone"), "offline"),
+        (refuse("400 Bad Request", "too long"), "ready"),
+        (refuse("429 Too Many"), "ready"),
+        (refuse("500 Oops", "no memory"), "ready"),
+    ],
+)
+async def test_what_is_offline(answer: Answer, state: str, fill: Any, app: Any, jp_fetch: Any):
+    app.openai_retries = 0
+    with serving(answer) as server:
+        await fill(server)
+        status = await ask_status(jp_fetch)
+    assert status["state"] == state
+    assert bool(status["reason"]) == (state == "offline")
+    assert KEY not in status["reason"]
+
+
+async def test_a_password_in_an_address_is_shown_nowhere(
+    fill: Any, app: Any, jp_fetch: Any, caplog: pytest.LogCaptureFixture
+):
+    """Such an address is refused; it stands in the settings all the same."""
+    caplog.set_level(logging.DEBUG)
+    with serving(answer_with("x")) as server:
+        bad = server.base_url.replace("//", "//ana:sesame@")
+        lines = await fill(server, f"openai:m@{bad}")
+        assert lines[-1]["code"] == "bad_request"
+        app.provider = f"openai:m@{bad}?key=sesame"
+        app.allowed_providers = [f"openai:n@{bad}"]
+        shown = json.dumps(lines)
+        for path in ("providers", "status"):
+            shown += (await jp_fetch("jupyt5", "api", path)).body.decode()
+        body = json.dumps({"request_id": "r", "cells": CELLS, "target_idx": 1, "provider": "x:"})
+        for path in ("fill", "context"):
+            response = await jp_fetch(
+                "jupyt5", "api", path, method="POST", body=body, raise_error=False
+            )
+            shown += response.body.decode()
+    assert "is not allowed on this server" in shown
+    assert server.seen == []
+    assert "sesame" not in shown + caplog.text
+
+
+async def test_the_address_is_in_the_provenance_and_the_key_is_not(fill: Any):
+    with serving(answer_with("x")) as server:
+        lines = await fill(server)
+    origin = lines[-1]["provenance"]
+    assert (origin["provider"], origin["model_sha256"]) == (f"openai:m@{server.base_url}", None)
+    assert KEY not in json.dumps(lines)
 
 
 async def test_a_key_of_the_configuration_wins(fill: Any, app: Any):

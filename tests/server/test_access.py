@@ -56,6 +56,29 @@ async def test_cookie_needs_xsrf(app, http_server_client, jp_base_url, body, jp_
     assert json.loads(with_it.body.splitlines()[-1])["type"] == "done"
 
 
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+async def test_a_page_of_another_site_is_refused(
+    app, http_server_client, jp_base_url, body, jp_serverapp, method, path
+):
+    cookie, xsrf = await log_in(
+        http_server_client, jp_base_url, jp_serverapp.identity_provider.token
+    )
+    headers = {"Cookie": cookie, "X-XSRFToken": xsrf, "Origin": "http://evil.example"}
+    payload = body(allowed=True)
+    refused = await call(http_server_client, jp_base_url, method, path, payload, headers)
+    assert refused.code == 403
+    assert "evil.example" in json.loads(refused.body)["message"]
+    own = await call(
+        http_server_client,
+        jp_base_url,
+        method,
+        path,
+        payload,
+        headers | {"Origin": f"http://127.0.0.1:{jp_serverapp.port}"},
+    )
+    assert own.code == 200
+
+
 async def test_token_needs_no_xsrf(app, http_server_client, jp_base_url, jp_auth_header, body):
     response = await call(http_server_client, jp_base_url, "POST", "fill", body(), jp_auth_header)
     assert response.code == 200

@@ -16,12 +16,12 @@ import torch
 from jupyt5.errors import TrainingError
 from jupyt5.files import sha256_file
 from jupyt5.model.checkpoint import TOKENIZER_NAME, FormatterSettings, read_meta
-from jupyt5.model.seq2seq import load_model
 from jupyt5.tokenizer import Tokenizer
 from jupyt5_training.arrays import DATA_NAME, KINDS, load_arrays, load_data_tokenizer
 from jupyt5_training.evaluation import EvalConfig, TargetLosses, measure_losses, score_decoded
 from jupyt5_training.examples import ExampleConfig, ExampleMaker
 from jupyt5_training.intervals import resample_losses
+from jupyt5_training.models import load_weights
 
 __all__ = [
     "CheckpointEvalConfig",
@@ -69,7 +69,7 @@ def evaluate_checkpoint(folder: Path, data: Path, config: CheckpointEvalConfig) 
         raise TrainingError(message)
     tokenizer = load_data_tokenizer(data)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = load_model(folder).to(device).eval()  # pyright: ignore[reportArgumentType]
+    model = load_weights(folder).to(device).eval()  # pyright: ignore[reportArgumentType]
     rows: list[dict[str, Any]] = []
     for formatter in _list_formatters(meta.formatter, config):
         maker = ExampleMaker(arrays, tokenizer, ExampleConfig(formatter=formatter))

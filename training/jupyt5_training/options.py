@@ -11,6 +11,7 @@ _EXAMPLES = """examples:
   jupyt5-train run debug --data data/ --out runs/debug
   jupyt5-train run nano --data data/ --out runs/nano --set steps=2000
   jupyt5-train run nano --data data/ --out runs/nano --set steps=2000 --resume
+  jupyt5-train mine ~/notebooks --minutes 10
   torchrun --standalone --nproc-per-node 8 --no-python jupyt5-train run large --data data/ \\
     --out runs/large --set micro_batches=8 --init-from bart-large/
   jupyt5-train evaluate runs/nano/model --data data/ --context 1,3 --following 0,1
@@ -33,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     fillers = {
         "prepare": (_fill_prepare, "turn a corpus, or Python sources, into token arrays"),
         "run": (_fill_run, "train a recipe; under torchrun, on several devices"),
+        "mine": (_fill_mine, "train the bundled model on your own notebooks: jupyt5:mine"),
         "evaluate": (_fill_evaluate, "evaluate a checkpoint on held-out cells"),
         "report": (_fill_report, "write a run's report, one HTML page"),
     }
@@ -76,8 +78,8 @@ def _fill_prepare(prepare: argparse.ArgumentParser) -> None:
 def _fill_run(train: argparse.ArgumentParser) -> None:
     train.add_argument(
         "recipe",
-        help="debug (seconds), nano (hours on a CPU), base, large, large-v100, large-c1, "
-        "large-baseline, large-baseline-c1 or pymt5 (GPUs)",
+        help="debug (seconds), nano (hours on a CPU), mine (minutes, from nano), base, large, "
+        "large-v100, large-c1, large-baseline, large-baseline-c1 or pymt5 (GPUs)",
     )
     train.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
     train.add_argument("--out", type=Path, required=True, help="folder of the run")
@@ -91,9 +93,9 @@ def _fill_run(train: argparse.ArgumentParser) -> None:
     )
     train.add_argument(
         "--init-from",
-        type=Path,
         metavar="FOLDER",
-        help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model",
+        help="start from the weights of this checkpoint folder, e.g. RUNS/pymt5/model, or of a "
+        "bundled model: nano",
     )
     train.add_argument(
         "--dsp-problems",
@@ -104,8 +106,34 @@ def _fill_run(train: argparse.ArgumentParser) -> None:
     train.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
 
 
+def _fill_mine(mine: argparse.ArgumentParser) -> None:
+    mine.description = (
+        "Train the bundled model on your own notebooks, on this machine. About a tenth of them "
+        "is held out; if the model is better on those, it is installed as jupyt5:mine, which the "
+        "assistant takes where no provider is set. Interrupted, the same command goes on."
+    )
+    mine.add_argument(
+        "folders",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of notebooks, looked through to any depth, or a notebook",
+    )
+    mine.add_argument(
+        "--minutes", type=float, default=10.0, help="about how long to train (default 10)"
+    )
+    mine.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="new folder for the run, removed at the end (default: in Jupyter's data folder)",
+    )
+
+
 def _fill_evaluate(evaluate: argparse.ArgumentParser) -> None:
-    evaluate.add_argument("checkpoint", type=Path, help="checkpoint folder, e.g. RUN/model")
+    evaluate.add_argument(
+        "checkpoint", help="checkpoint folder, e.g. RUN/model, or a bundled model: nano"
+    )
     evaluate.add_argument("--data", type=Path, required=True, help="folder of jupyt5-train prepare")
     evaluate.add_argument(
         "--context",

@@ -95,7 +95,7 @@ def stop_run(kind: StopKind, *, step: int) -> NoReturn:
         KeyboardInterrupt: After Ctrl-C.
         RequeueRequest: After a scheduler's signal.
     """
-    logger.info("stopped after step %d; continue with --resume", step)
+    logger.info("stopped after step %d, which is saved", step)
     if kind is StopKind.INTERRUPT:
         raise KeyboardInterrupt
     message = f"stopped after step {step} to be queued again"

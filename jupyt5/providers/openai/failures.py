@@ -8,12 +8,13 @@ from typing import cast
 
 import httpx
 
-from jupyt5.errors import ProviderError
+from jupyt5.errors import OfflineError, ProviderError
 from jupyt5.providers.openai.settings import Address, OpenAISettings
 
 __all__ = ["Explainer", "RefusalError", "dig", "read_refusal"]
 
 _QUOTED_CHARS = 200
+_NOBODY_BEHIND = {502, 503, 504}  # a gateway's words for a server that is not there
 _MARKUP = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 
 
@@ -90,14 +91,14 @@ class Explainer:
         word = "try" if error.num_retries == 1 else "tries"
         tries = f", also after {error.num_retries} further {word}" if error.num_retries else ""
         if status in {401, 403}:
-            return ProviderError(self._explain_key(said))
+            return OfflineError(self._explain_key(said))
         if error.location:
-            return ProviderError(
+            return OfflineError(
                 f"{base_url} redirects ({status}) to {self._quote(error.location)}. "
                 "Write that server's address into the provider's URI."
             )
         if status == 404:
-            return ProviderError(
+            return OfflineError(
                 f"{base_url} has no such page, or no model {self.address.model}{said} Check the "
                 "model's name, and the address, which for most servers ends in /v1."
             )
@@ -108,7 +109,8 @@ class Explainer:
                 "fewer candidates."
             )
         if status >= 500:
-            return ProviderError(f"{base_url} failed{tries}{said} Its own log may say why.")
+            kind = OfflineError if status in _NOBODY_BEHIND else ProviderError
+            return kind(f"{base_url} failed{tries}{said} Its own log may say why.")
         return ProviderError(f"{base_url} refused the request{said}")
 
     def transport(self, error: httpx.RequestError) -> ProviderError:
@@ -121,7 +123,7 @@ class Explainer:
                 "address, the network and the proxy."
             )
         elif isinstance(error, httpx.TimeoutException):
-            message = (
+            return ProviderError(
                 f"{base_url} was silent for {settings.read_timeout_s:g} s and was given up. It may "
                 "be loading the model: try again, or raise the time limit."
             )
@@ -137,7 +139,7 @@ class Explainer:
             )
         else:
             return self.broken_off(reason)
-        return ProviderError(message)
+        return OfflineError(message)
 
     def broken_off(self, reason: str) -> ProviderError:
         """Explain half an answer."""
@@ -156,7 +158,7 @@ class Explainer:
     def not_the_protocol(self, content_type: str, start: str) -> ProviderError:
         """Explain an answer of status 200 that is no event stream and no JSON."""
         what = "a web page" if _MARKUP.match(start) else f"{content_type or 'no content type'}"
-        return ProviderError(
+        return OfflineError(
             f"{self.address.url} answered with {what}, not with a model's answer. The address in "
             "the provider's URI seems to be wrong; for most servers it ends in /v1."
         )
@@ -178,6 +180,13 @@ class Explainer:
             f"{self.address.base_url} did not end its answer in "
             f"{self.settings.total_timeout_s:g} s and was given up. Ask for fewer tokens, or raise "
             "the time limit."
+        )
+
+    def line_too_long(self, limit_bytes: int) -> ProviderError:
+        """Explain a line without end."""
+        return ProviderError(
+            f"{self.address.base_url} sent a line of more than {limit_bytes >> 10} KiB, which no "
+            "answer has. Its own log may say why."
         )
 
     def too_long(self) -> ProviderError:

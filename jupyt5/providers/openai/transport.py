@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from concurrent.futures import Future
 from email.utils import parsedate_to_datetime
 from time import time
+from typing import cast
 
 import httpx
 from httpx_sse import EventSource
@@ -39,6 +40,7 @@ DONE = "[DONE]"
 _MAX_PAUSE_S = 20.0  # a server that asks for a longer one is not tried again
 _MAX_ERROR_BYTES = 65_536
 _MAX_ANSWER_CHARS = 4_000_000  # protocol and text together; an answer is a few kilobytes
+_MAX_LINE_CHARS = 1 << 20
 _NOT_FOR_LONG = {429, 500, 502, 503, 504, 529}
 _backoff = wait_exponential(multiplier=0.5, max=8.0) + wait_random(0.0, 0.5)
 
@@ -159,11 +161,8 @@ class Transport:
             raise self._explainer.not_the_protocol(content_type, "")
 
     async def _read_events(self, response: httpx.Response) -> AsyncGenerator[object, None]:
-        num_chars = 0
-        async for event in EventSource(response).aiter_sse():
-            num_chars += len(event.data)
-            if num_chars > _MAX_ANSWER_CHARS:
-                raise self._explainer.too_long()
+        bounded = cast("httpx.Response", _BoundedText(response, self._explainer))
+        async for event in EventSource(bounded).aiter_sse():
             if event.data.strip():
                 yield DONE if event.data.strip() == DONE else self._parse(event.data)
 
@@ -181,6 +180,32 @@ class Transport:
         reason = error.status if isinstance(error, RefusalError) else type(error).__name__
         pause_s = state.next_action.sleep if state.next_action else 0.0
         logger.info("%s: %s; again in %.1f s.", self._address.base_url, reason, pause_s)
+
+
+class _BoundedText:
+    """What ``EventSource`` reads of a response; it would keep a line without end in memory."""
+
+    def __init__(self, response: httpx.Response, explainer: Explainer) -> None:
+        self.headers = response.headers
+        self._response = response
+        self._explainer = explainer
+
+    async def aiter_text(self) -> AsyncGenerator[str, None]:
+        """Yield pieces of the text, as long as they are an answer's.
+
+        Raises:
+            ProviderError: If a line, or all of it, is far too long.
+        """
+        num_chars = num_in_line = 0
+        async for piece in self._response.aiter_text():
+            num_chars += len(piece)
+            line_end = max(piece.rfind("\n"), piece.rfind("\r"))
+            num_in_line = len(piece) - line_end - 1 + (num_in_line if line_end < 0 else 0)
+            if num_in_line > _MAX_LINE_CHARS:
+                raise self._explainer.line_too_long(_MAX_LINE_CHARS)
+            if num_chars > _MAX_ANSWER_CHARS:
+                raise self._explainer.too_long()
+            yield piece
 
 
 def _is_passing(error: BaseException) -> bool:

@@ -138,7 +138,8 @@ class _Request:
             found = self._candidates
             order = rank(found.logprobs, found.verdicts)
             fields = {"order": list(order), "tried": self._how, "reason": self._reason}
-            yield line("done", self._job.request_id, **fields)
+            origin = await engine.find_origin(self._job)
+            yield line("done", self._job.request_id, **fields, provenance=origin)
         finally:
             self._ended.set()
             for task in (*tasks, ending):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import JupyterHandler
 from tornado import web
 
 from jupyt5.errors import ExecutionError
@@ -17,6 +17,7 @@ from jupyt5.execution.trials import find_walls
 from jupyt5.server.fields import RequestError, read_object, read_text
 from jupyt5.server.kernels import find_kernel
 from jupyt5.server.messages import FillJob
+from jupyt5.server.origins import SameOriginHandler
 from jupyt5.server.trying.desk import TryPlace
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ _SWITCHED_OFF = "the administrator has switched trying off"
 _NO_RIGHT = "you may not execute code on this server"
 
 
-class ConsentHandler(APIHandler):
+class ConsentHandler(SameOriginHandler):
     """``GET`` and ``POST consent``: may candidates be tried in this notebook?"""
-
-    auth_resource = "jupyt5"
 
     @web.authenticated
     @authorized
@@ -83,7 +82,8 @@ async def find_place(handler: JupyterHandler, job: FillJob) -> TryPlace:
     if not app.consent.allows(_user(handler), path):
         return TryPlace(refusal="you have not allowed it for this notebook")
     if not await _is_trusted(handler, path):
-        return TryPlace(refusal="the notebook as it was last saved is not trusted")
+        reason = "the notebook as it was last saved is not trusted"
+        return TryPlace(refusal=f"{reason}: save it, or use File → Trust Notebook")
     if sys.platform != "linux":
         return TryPlace(refusal="there is no sandbox but on Linux")
     kernel = find_kernel(handler.kernel_manager, job.trial.kernel_id)

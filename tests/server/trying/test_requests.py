@@ -8,7 +8,9 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 GOOD = "def add(a, b):\n    return a + b"
-UNTRUSTED = "the notebook as it was last saved is not trusted"
+UNTRUSTED = (
+    "the notebook as it was last saved is not trusted: save it, or use File → Trust Notebook"
+)
 WRONG = "def add(a, b):\n    return a - b"
 
 
@@ -37,6 +39,7 @@ async def test_verdicts_from_the_live_kernel(fill, kernel, notebook, allow):
     assert found[2]["flags"] == []
     (done,) = find(lines, "done")
     assert (done["order"], done["tried"], done["reason"]) == ([2, 0, 1], "live", "")
+    assert done["provenance"]["num_candidates"] == 3
     # The reader's own next cell, and its number.
     assert (await kernel.run("1"))["execution_count"] == 2
 

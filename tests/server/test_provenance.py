@@ -1,0 +1,97 @@
+"""What the last line of a reply says of where the fill came from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jupyt5 import __version__
+from jupyt5.files import sha256_file
+from jupyt5.providers import hide_secrets, load_provider
+from jupyt5.providers.places import bundled_folders, find_stamp, hash_weights
+from jupyt5.server.shelf import ProviderShelf
+
+NANO = bundled_folders()[0]
+
+
+async def test_everything_that_makes_the_answer(fill):
+    lines = await fill(n=3, seed=7, max_tokens=9, num_context_cells=2, num_following_cells=0)
+    assert lines[-1]["provenance"] == {
+        "provider": "fake:text=x+=+1",
+        "model_sha256": None,
+        "jupyt5_version": __version__,
+        "seed": 7,
+        "sampling": {"temperature": 0.8, "top_p": 0.95, "top_k": 50, "max_tokens": 9},
+        "num_candidates": 3,
+        "num_context_cells": 2,
+        "num_following_cells": 0,
+    }
+
+
+async def test_one_candidate_is_greedy(fill):
+    assert (await fill())[-1]["provenance"]["sampling"]["temperature"] == 0.0
+
+
+async def test_the_bundled_models_hash_is_taken_once(fill, monkeypatch):
+    calls: list[str] = []
+
+    def count(uri, stamp):
+        calls.append(uri)
+        return hash_weights(uri, stamp)
+
+    monkeypatch.setattr("jupyt5.server.shelf.hash_weights", count)
+    for name in ("r1", "r2"):
+        lines = await fill(request_id=name, provider="jupyt5:nano", max_tokens=2)
+        assert lines[-1]["provenance"]["model_sha256"] == sha256_file(NANO / "model.bin")
+    assert calls == ["jupyt5:nano"]
+
+
+@pytest.mark.parametrize(
+    "uri", ["fake:", "openai:m@http://h/v1", "jupyt5:/nowhere", "gguf:", "hf:some/id", "nonsense"]
+)
+def test_no_hash_where_there_is_no_one_file(uri: str):
+    assert find_stamp(uri) is None
+    assert hash_weights(uri, (1, 2, 3, 4)) is None
+
+
+def test_hash_of_a_version_that_was_replaced(tmp_path: Path):
+    path = tmp_path / "a.gguf"
+    path.write_bytes(b"old")
+    stamp = find_stamp(f"gguf:{path}")
+    assert hash_weights(f"gguf:{path}", stamp) == sha256_file(path)
+    path.write_bytes(b"newer")
+    assert hash_weights(f"gguf:{path}", stamp) is None
+
+
+async def test_replaced_weights_are_loaded_again(tmp_path: Path):
+    folder = shutil.copytree(NANO, tmp_path / "own")
+    uri = f"jupyt5:{folder}"
+    shelf = ProviderShelf(load_provider)
+    first = await shelf.get(uri)
+    assert await shelf.get(uri) is first
+    sha256 = await shelf.find_sha256(uri)
+    (folder / "model.bin").rename(tmp_path / "old.bin")
+    assert await shelf.get(uri) is first  # gone for a moment
+    shutil.copyfile(tmp_path / "old.bin", folder / "model.bin")
+    os.utime(folder / "model.bin", (1, 1))
+    second = await shelf.get(uri)
+    assert second is not first
+    assert await shelf.find_sha256(uri) == sha256
+    shelf.close()
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("jupyt5:nano", "jupyt5:nano"),
+        ("openai:m@https://h/v1#fim", "openai:m@https://h/v1#fim"),
+        ("openai:m@https://u:p@ss@h/v1#fim", "openai:m@https://h/v1#fim"),
+        ("openai:m@https://u:p/w@h/v1", "openai:m@https://h/v1"),
+        ("openai:m@https://h/v1?key=s#fim", "openai:m@https://h/v1#fim"),
+    ],
+)
+def test_what_is_shown_of_a_uri(uri: str, shown: str):
+    assert hide_secrets(uri) == shown
