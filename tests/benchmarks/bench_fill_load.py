@@ -57,8 +57,14 @@ class Phase:
             "retry_after_s": [min(self.retry_after), max(self.retry_after)]
             if self.retry_after
             else None,
-            "server_rss_mib": process.memory_info().rss >> 20,
+            "server_rss_mib": rss_mib(process),
         }
+
+
+def rss_mib(process: psutil.Process) -> int:
+    """The server's memory with that of its models' processes."""
+    family = [process, *process.children(recursive=True)]
+    return sum(each.memory_info().rss for each in family) >> 20
 
 
 def spread(values_s: list[float]) -> dict[str, float] | None:
