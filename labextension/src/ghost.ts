@@ -8,6 +8,7 @@ import {
   InlineCompletionTriggerKind
 } from '@jupyterlab/completer';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import { UUID } from '@lumino/coreutils';
 
 import { collectTexts, readText } from './candidates';
 import { fillIcon } from './icons';
@@ -15,7 +16,7 @@ import { LatestOnly } from './latest';
 import { buildRequest, refuse, separateUndoStep, viewCell } from './notebook';
 import { splitAtCodePoint } from './offsets';
 import { FillLine, FillService, IFillSettings } from './tokens';
-import { watchTarget } from './watches';
+import { watchDismissal, watchTarget } from './watches';
 
 const NOTHING: IInlineCompletionList = { items: [] };
 
@@ -30,10 +31,13 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     default: { enabled: true, debouncerDelay: 300, timeout: 60_000 }
   };
 
+  /**
+   * @param _isHeldBack Tells whether nothing is to be suggested just now.
+   */
   constructor(
     private readonly _service: FillService,
     private readonly _settings: () => IFillSettings,
-    private readonly _isPanelOpen: () => boolean
+    private readonly _isHeldBack: () => boolean
   ) {}
 
   /** Answer with the beginning of a candidate, or with nothing. */
@@ -47,7 +51,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
       !(panel instanceof NotebookPanel) ||
       !cell ||
       !this._settings().ghostText ||
-      this._isPanelOpen()
+      this._isHeldBack()
     ) {
       return NOTHING;
     }
@@ -58,7 +62,10 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     }
     const n = this._settings().numGhostCandidates;
     const slot = splitAtCodePoint(request.text, request.offset);
-    const { signal } = this._latest.start(watchTarget(panel, cell));
+    const { signal } = this._latest.start([
+      ...watchTarget(panel, cell),
+      watchDismissal(cell, slot.prefix.length)
+    ]);
     signal.addEventListener('abort', () => {
       separateUndoStep(cell);
     });
@@ -92,7 +99,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     for (let line = await lines.next(); !line.done; line = await lines.next()) {
       const text = readText(line.value);
       if (text) {
-        const token = crypto.randomUUID();
+        const token = UUID.uuid4();
         this._streams.set(token, lines);
         return [{ insertText: text, isIncomplete: true, token }];
       }
