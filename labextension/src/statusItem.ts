@@ -19,6 +19,9 @@ export class StatusItem extends Widget {
     super();
     this.addClass(CLASS);
     this._button.type = 'button';
+    this._button.addEventListener('mousedown', event => {
+      event.preventDefault(); // the editor keeps the focus
+    });
     this._button.addEventListener('click', onClick);
     this.node.append(this._button);
     this.refresh();

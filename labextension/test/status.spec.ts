@@ -42,7 +42,7 @@ async function send(monitor: StatusMonitor, lines: FillLine[], error?: Error) {
   };
   const request = { request_id: 'r' } as IFillRequest;
   for await (const line of monitor.watch(service)(request, new AbortController().signal)) {
-    void line;
+    line;
   }
 }
 
@@ -108,7 +108,7 @@ describe('StatusMonitor', () => {
     const { asked, monitor } = setUp();
     await monitor.start();
     await pause();
-    await send(monitor, [{ ...FAILED, code: 'no_context' } as FillLine]);
+    await send(monitor, [{ ...FAILED, code: 'no_context' }]);
     expect([monitor.current.state, asked.length]).toEqual(['ready', 1]);
   });
 
@@ -119,7 +119,7 @@ describe('StatusMonitor', () => {
     await pause();
     expect(asking.offReason).toContain('administrator');
     const told = setUp().monitor;
-    await send(told, [{ ...FAILED, code: 'disabled' } as FillLine]);
+    await send(told, [{ ...FAILED, code: 'disabled' }]);
     expect([told.current.state, told.offReason]).toEqual(['off', 'No.']);
   });
 });
