@@ -41,9 +41,11 @@ async function send(monitor: StatusMonitor, lines: FillLine[], error?: Error) {
     }
   };
   const request = { request_id: 'r' } as IFillRequest;
+  const passedOn: FillLine[] = [];
   for await (const line of monitor.watch(service)(request, new AbortController().signal)) {
-    line;
+    passedOn.push(line);
   }
+  return passedOn;
 }
 
 const pause = () => new Promise(resolve => setTimeout(resolve, 20));
@@ -75,7 +77,8 @@ describe('StatusMonitor', () => {
     const { asked, monitor, shown } = setUp(() => ({ ...READY, state: 'idle' }));
     await monitor.start();
     await pause();
-    await send(monitor, [status('loading'), status('generating'), TEXT]);
+    const lines = [status('loading'), status('generating'), TEXT];
+    expect(await send(monitor, lines)).toEqual(lines);
     expect(shown).toEqual(['idle', 'busy', 'loading', 'busy', 'ready']);
     expect(asked.length).toBe(1);
   });
