@@ -127,11 +127,12 @@ export class AllFiller {
       if (!found || !candidate) {
         break;
       }
+      const text = candidate.text;
       const provenance = found.provenance ?? { provider: this._host.provider() };
       const record = this._host.settings().recordProvenance
-        ? describeFill('whole', candidate.text, candidate, provenance)
+        ? describeFill({ via: 'fill all', accepted: 'whole', text, candidate, provenance })
         : null;
-      replaceRange(cell, opening.start, opening.end, candidate.text, record);
+      replaceRange(cell, opening.start, opening.end, text, record);
       last = candidate;
     }
     return last;

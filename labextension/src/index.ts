@@ -63,13 +63,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
       new CandidatePanel(cell, highlighter, panelHost);
     const filler = new CellFiller({ ...host, makePanel });
     addCommands(app, tracker, palette, { filler, allFiller: new AllFiller(host), monitor });
-    completers?.registerInlineProvider(
-      new GhostTextProvider(
-        host.service,
-        settings,
-        () => filler.session !== null || monitor.offReason !== null
-      )
-    );
+    const isHeldBack = () => filler.session !== null || monitor.offReason !== null;
+    const ghost = new GhostTextProvider({ ...host, isHeldBack });
+    completers?.registerInlineProvider(ghost);
+    app.commands.commandExecuted.connect((_, { id }) => {
+      if (id === 'inline-completer:accept') {
+        ghost.recordAccepted();
+      }
+    });
     showStatus(app, tracker, monitor, statusBar);
     performance.measure('jupyt5:activate', { start });
   }

@@ -8,8 +8,20 @@ import { IProvenance } from './tokens';
 /** The key of a cell's metadata that holds its fills. */
 const KEY = 'jupyt5';
 
+/** What was accepted: which part of which candidate, and by which way. */
+export interface IAcceptance {
+  via: 'panel' | 'fill all' | 'ghost text';
+  accepted: AcceptedPart;
+  /** What went into the cell: a part of the candidate, or all of it. */
+  text: string;
+  candidate: ICandidate;
+  /** From the reply's last line; where that had not come yet, the provider only. */
+  provenance: IProvenance;
+}
+
 /** What is written down about an accepted text; `sha256` is that of the text in UTF-8. */
 export interface IFillRecord extends IProvenance {
+  via: IAcceptance['via'];
   accepted: AcceptedPart;
   accepted_at: string;
   hypothesis_idx: number;
@@ -19,20 +31,12 @@ export interface IFillRecord extends IProvenance {
   sha256: string;
 }
 
-/**
- * Describe an accepted text.
- *
- * @param text What went into the cell: a part of the candidate, or all of it.
- * @param provenance From the reply's last line; where that had not come yet, the provider only.
- */
-export function describeFill(
-  accepted: AcceptedPart,
-  text: string,
-  candidate: ICandidate,
-  provenance: IProvenance
-): IFillRecord {
+/** Describe an accepted text; the time is now. */
+export function describeFill(acceptance: IAcceptance): IFillRecord {
+  const { via, accepted, text, candidate, provenance } = acceptance;
   return {
     ...provenance,
+    via,
     accepted,
     accepted_at: new Date().toISOString(),
     hypothesis_idx: candidate.idx,
@@ -44,7 +48,11 @@ export function describeFill(
   };
 }
 
-/** Add a record to the cell's metadata: `jupyt5.fills`, oldest first. */
+/**
+ * Add a record to the cell's metadata: `jupyt5.fills`, oldest first.
+ *
+ * By itself this is no step of the undo history.
+ */
 export function recordFill(cell: Cell, record: IFillRecord): void {
   const shared = cell.model.sharedModel;
   const value: unknown = shared.getMetadata(KEY);

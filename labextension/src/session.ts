@@ -116,7 +116,7 @@ export class FillSession {
     const part = PARTS[how](candidate.text);
     const provenance = this._list.provenance ?? { provider: this._host.provider() };
     const record = this._host.settings().recordProvenance
-      ? describeFill(how, part, candidate, provenance)
+      ? describeFill({ via: 'panel', accepted: how, text: part, candidate, provenance })
       : null;
     this.isEditing = true;
     try {

@@ -254,6 +254,7 @@ describe('FillSession', () => {
       { accepted: 'whole' }
     ]);
     expect(fills[0]).toEqual({
+      via: 'panel',
       accepted: 'word',
       accepted_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
       provider: 'fake:x',

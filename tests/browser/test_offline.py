@@ -71,7 +71,7 @@ def test_settings_on_a_mac(lab, browser, make_page):
     page = context.new_page()
     page.set_default_timeout(120_000)
     try:
-        page.goto(lab.page_url(f"lab/tree/{name}"))
+        page.goto(lab.page_url(f"lab/workspaces/mac/tree/{name}"))
         notebook = make_page(page, name).wait()
         notebook.click(EMPTY_CELL)
         before = cell_metadata(page, EMPTY_CELL)
@@ -86,18 +86,25 @@ def test_settings_on_a_mac(lab, browser, make_page):
         assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
         text = notebook.source(EMPTY_CELL - 1)
         notebook.expect_source(EMPTY_CELL, text)
-        check_provenance(cell_metadata(page, EMPTY_CELL), text)
+        check_provenance(cell_metadata(page, EMPTY_CELL), text, "panel")
         notebook.press("Meta+z")  # one step
         notebook.expect_source(EMPTY_CELL, "")
         assert cell_metadata(page, EMPTY_CELL) == before
+        notebook.press("Alt+\\")
+        page.locator(".jp-GhostText").first.wait_for()
+        notebook.press("Tab")
+        notebook.expect_source(EMPTY_CELL, text)
+        check_provenance(cell_metadata(page, EMPTY_CELL), text, "ghost text")
+        notebook.press("Meta+z")
+        notebook.expect_source(EMPTY_CELL, "")
     finally:
         context.close()
         lab.set_settings()
 
 
-def check_provenance(metadata: dict, text: str) -> None:
+def check_provenance(metadata: dict, text: str, via: str) -> None:
     (fill,) = metadata["jupyt5"]["fills"]
-    assert fill["accepted"] == "whole"
+    assert (fill["via"], fill["accepted"]) == (via, "whole")
     assert fill["provider"] == "fake:echo"
     assert fill["jupyt5_version"] == jupyt5.__version__
     assert fill["verdict"] is None
