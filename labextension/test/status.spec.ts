@@ -127,6 +127,28 @@ describe('StatusMonitor', () => {
   });
 });
 
+describe('a page that is not seen', () => {
+  it('asks nothing, whether on its own or when told to', async () => {
+    // What lumino's polls look at, once, when they are loaded.
+    const hidden = { visibilityState: 'hidden', addEventListener: () => undefined };
+    Object.assign(globalThis, { document: hidden });
+    try {
+      await jest.isolateModulesAsync(async () => {
+        const fresh = await import('../src/status');
+        const ask = jest.fn(() => Promise.resolve(READY));
+        const monitor = new fresh.StatusMonitor(ask, () => undefined);
+        monitors.push(monitor);
+        await monitor.start();
+        await monitor.refresh();
+        await pause();
+        expect(ask).not.toHaveBeenCalled();
+      });
+    } finally {
+      Reflect.deleteProperty(globalThis, 'document');
+    }
+  });
+});
+
 describe('the words of the status', () => {
   const base: IAssistantStatus = { state: 'offline', provider: 'openai:m@h', reason: 'Error 401.' };
 
