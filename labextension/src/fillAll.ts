@@ -65,14 +65,8 @@ export class AllFiller {
     if (this._controller) {
       return;
     }
-    const refusal = this._host.offReason() ?? (isSwitchedOff(panel) ? OFF_HERE : null);
-    if (refusal) {
-      Notification.warning(refusal, { autoClose: 5000 });
-      return;
-    }
-    const cells = findOpenCells(panel);
+    const cells = this._findCells(panel);
     if (cells.length === 0) {
-      Notification.info('There is no empty solution cell in this notebook.', { autoClose: 5000 });
       return;
     }
     const controller = new AbortController();
@@ -106,6 +100,20 @@ export class AllFiller {
   /** Stop; what is filled stays filled, and one undo in a cell empties it again. */
   stop(): void {
     this._controller?.abort();
+  }
+
+  /** The cells that wait for a solution; where there are none, the reader is told why. */
+  private _findCells(panel: NotebookPanel): Cell[] {
+    const refusal = this._host.offReason() ?? (isSwitchedOff(panel) ? OFF_HERE : null);
+    if (refusal) {
+      Notification.warning(refusal, { autoClose: 5000 });
+      return [];
+    }
+    const cells = findOpenCells(panel);
+    if (cells.length === 0) {
+      Notification.info('There is no empty solution cell in this notebook.', { autoClose: 5000 });
+    }
+    return cells;
   }
 
   /** Fill the openings of a cell; the candidate that went in last, or null. */
