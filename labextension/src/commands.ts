@@ -6,10 +6,10 @@ import { CommandRegistry } from '@lumino/commands';
 import { AllFiller } from './fillAll';
 import { CellFiller } from './filler';
 import { fillIcon } from './icons';
-import { firstLine, firstWord } from './list';
 import { isSwitchedOff, toggleSwitch } from './offSwitch';
 import { IPanelHost } from './panel';
 import { FillSession } from './session';
+import { StatusMonitor } from './status';
 import { CommandIDs } from './tokens';
 
 /** What the commands of the open panel do. */
@@ -17,19 +17,19 @@ const PANEL_COMMANDS: Record<string, [label: string, act: (session: FillSession)
   [CommandIDs.accept]: [
     'Accept Candidate',
     session => {
-      session.accept(text => text);
+      session.accept('whole');
     }
   ],
   [CommandIDs.acceptLine]: [
     'Accept First Line of Candidate',
     session => {
-      session.accept(firstLine);
+      session.accept('line');
     }
   ],
   [CommandIDs.acceptWord]: [
     'Accept First Word of Candidate',
     session => {
-      session.accept(firstWord);
+      session.accept('word');
     }
   ],
   [CommandIDs.next]: [
@@ -52,17 +52,23 @@ const PANEL_COMMANDS: Record<string, [label: string, act: (session: FillSession)
   ]
 };
 
+/** What the commands set going. */
+export interface ICommandTargets {
+  filler: CellFiller;
+  allFiller: AllFiller;
+  monitor: StatusMonitor;
+}
+
 /** Register the commands; toolbar button, menu entries and shortcuts are in the schema. */
 export function addCommands(
   app: JupyterFrontEnd,
   tracker: INotebookTracker,
   palette: ICommandPalette | null,
-  filler: CellFiller,
-  allFiller: AllFiller
+  targets: ICommandTargets
 ): void {
   const findPanel = () => findNotebook(app, tracker);
-  addNotebookCommands(app.commands, findPanel, filler, allFiller);
-  addPanelCommands(app.commands, filler);
+  addNotebookCommands(app.commands, findPanel, targets);
+  addPanelCommands(app.commands, targets.filler);
   for (const command of Object.values(CommandIDs)) {
     palette?.addItem({ command, category: 'JuPyT5' });
   }
@@ -71,13 +77,14 @@ export function addCommands(
 function addNotebookCommands(
   commands: CommandRegistry,
   findPanel: () => NotebookPanel | null,
-  filler: CellFiller,
-  allFiller: AllFiller
+  { filler, allFiller, monitor }: ICommandTargets
 ): void {
-  const isOff = () => {
+  const isOffHere = () => {
     const panel = findPanel();
     return panel !== null && isSwitchedOff(panel);
   };
+  // Out of sight, but not disabled: whoever presses the key is told why nothing happens.
+  const isOff = () => monitor.offReason !== null || isOffHere();
   commands.addCommand(CommandIDs.fillCell, {
     label: 'Fill This Cell',
     caption:
@@ -103,6 +110,7 @@ function addNotebookCommands(
   });
   commands.addCommand(CommandIDs.stopAll, {
     label: 'Stop Filling Solution Cells',
+    isVisible: () => monitor.offReason === null,
     isEnabled: () => allFiller.isRunning,
     execute: () => {
       allFiller.stop();
@@ -111,7 +119,8 @@ function addNotebookCommands(
   commands.addCommand(CommandIDs.toggleNotebook, {
     label: 'JuPyT5 in This Notebook',
     isEnabled: () => findPanel() !== null,
-    isToggled: () => findPanel() !== null && !isOff(),
+    isVisible: () => monitor.offReason === null,
+    isToggled: () => findPanel() !== null && !isOffHere(),
     execute: () => {
       const panel = findPanel();
       if (panel) {

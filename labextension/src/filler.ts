@@ -24,7 +24,7 @@ export class CellFiller {
     if (!cell) {
       return;
     }
-    const refusal = refuse(panel, cell);
+    const refusal = this._host.offReason() ?? refuse(panel, cell);
     if (refusal) {
       Notification.warning(refusal, { autoClose: 5000 });
       return;

@@ -4,16 +4,20 @@ import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
 
 import { addCommands, createPanelHost } from './commands';
+import { createConsentDesk } from './consent';
 import { AllFiller } from './fillAll';
 import { CellFiller } from './filler';
 import { GhostTextProvider } from './ghost';
-import { createConsentDesk } from './consent';
 import { Highlighter } from './highlight';
 import { CandidatePanel } from './panel';
-import { createContextService, createFillService } from './requests';
+import { createContextService, createFillService, createStatusService } from './requests';
 import { followSettings } from './settings';
+import { ISessionHost } from './session';
+import { StatusMonitor } from './status';
+import { showStatus } from './statusItem';
 
 const PLUGIN_ID = 'jupyt5-labextension:plugin';
 
@@ -26,7 +30,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     ICommandPalette,
     ICompletionProviderManager,
     ISettingRegistry,
-    IEditorLanguageRegistry
+    IEditorLanguageRegistry,
+    IStatusBar
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -34,23 +39,40 @@ const plugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     completers: ICompletionProviderManager | null,
     registry: ISettingRegistry | null,
-    languages: IEditorLanguageRegistry | null
+    languages: IEditorLanguageRegistry | null,
+    statusBar: IStatusBar | null
   ) => {
-    const settings = followSettings(registry, PLUGIN_ID);
-    const service = createFillService(app.serviceManager.serverSettings);
+    const start = performance.now();
+    const server = app.serviceManager.serverSettings;
+    const settings = followSettings(registry, PLUGIN_ID, () => void monitor.refresh());
+    const monitor: StatusMonitor = new StatusMonitor(
+      createStatusService(server),
+      () => settings().provider
+    );
+    const host = {
+      service: monitor.watch(createFillService(server)),
+      context: createContextService(server),
+      consents: createConsentDesk(server),
+      settings,
+      provider: () => settings().provider ?? monitor.current.provider,
+      offReason: () => monitor.offReason
+    };
     const highlighter = new Highlighter(languages);
     const panelHost = createPanelHost(app.commands);
-    const filler = new CellFiller({
-      service,
-      context: createContextService(app.serviceManager.serverSettings),
-      consents: createConsentDesk(app.serviceManager.serverSettings),
-      settings,
-      makePanel: cell => new CandidatePanel(cell, highlighter, panelHost)
+    const makePanel: ISessionHost['makePanel'] = cell =>
+      new CandidatePanel(cell, highlighter, panelHost);
+    const filler = new CellFiller({ ...host, makePanel });
+    addCommands(app, tracker, palette, { filler, allFiller: new AllFiller(host), monitor });
+    const isHeldBack = () => filler.session !== null || monitor.offReason !== null;
+    const ghost = new GhostTextProvider({ ...host, isHeldBack });
+    completers?.registerInlineProvider(ghost);
+    app.commands.commandExecuted.connect((_, { id }) => {
+      if (id === 'inline-completer:accept') {
+        ghost.recordAccepted();
+      }
     });
-    addCommands(app, tracker, palette, filler, new AllFiller(service, settings));
-    completers?.registerInlineProvider(
-      new GhostTextProvider(service, settings, () => filler.session !== null)
-    );
+    showStatus(app, tracker, monitor, statusBar);
+    performance.measure('jupyt5:activate', { start });
   }
 };
 

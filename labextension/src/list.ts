@@ -1,4 +1,7 @@
-import { FillLine, IVerdict } from './tokens';
+import { FillLine, IProvenance, IVerdict } from './tokens';
+
+/** How much of a candidate is accepted at once. */
+export type AcceptedPart = 'whole' | 'line' | 'word';
 
 /** One hypothesis as it is offered; `text` is what is left of it after parts were accepted. */
 export interface ICandidate {
@@ -47,7 +50,20 @@ export class CandidateList {
     } else if (line.type === 'verdict') {
       const { verdict, flags, message } = line;
       this._find(line.hypothesis_idx).verdict = { verdict, flags, message: message ?? '' };
+    } else if (line.type === 'done') {
+      this._ranking = line.order ?? null;
+      this._provenance = line.provenance ?? null;
     }
+  }
+
+  /** What made the candidates; null until the reply has come to its end. */
+  get provenance(): IProvenance | null {
+    return this._provenance;
+  }
+
+  /** Stay with the shown candidate, whatever order the others get. */
+  pin(): void {
+    this._currentIdx = this.current?.idx ?? null;
   }
 
   /** Put the best first, now that all is known; a reader who has looked around stays put. */
@@ -66,7 +82,7 @@ export class CandidateList {
 
   /** Note that the beginning of the shown candidate was accepted; others that differ are dropped. */
   take(part: string): void {
-    this._currentIdx = this.current?.idx ?? null;
+    this.pin();
     this._taken += part;
   }
 
@@ -81,7 +97,11 @@ export class CandidateList {
 
   private _order(): ICandidate[] {
     const all = [...this._all.values()];
-    return this._isSettled ? all.sort(compareCandidates) : all;
+    if (!this._isSettled) {
+      return all;
+    }
+    const ranking = this._ranking;
+    return all.sort(ranking ? (a, b) => place(ranking, a) - place(ranking, b) : compareCandidates);
   }
 
   private _rest(candidate: ICandidate): string | null {
@@ -95,11 +115,22 @@ export class CandidateList {
   private _currentIdx: number | null = null;
   private _isSettled = false;
   private _taken = '';
+  private _ranking: readonly number[] | null = null;
+  private _provenance: IProvenance | null = null;
 }
 
-/** Candidates that passed first, then the likelier ones, then in the order of the reply. */
+/** Where the server has put a candidate; those that it does not name come last. */
+function place(ranking: readonly number[], candidate: ICandidate): number {
+  const position = ranking.indexOf(candidate.idx);
+  return position < 0 ? ranking.length + candidate.idx : position;
+}
+
+/**
+ * The order where the server gives none: candidates that passed, then doubtful passes, then the
+ * likelier ones, then as they came.
+ */
 export function compareCandidates(a: ICandidate, b: ICandidate): number {
-  const passes = Number(isPassed(b)) - Number(isPassed(a));
+  const passes = standing(b) - standing(a);
   const likelier = (b.meanLogprob ?? -Infinity) - (a.meanLogprob ?? -Infinity);
   return passes || likelier || a.idx - b.idx;
 }
@@ -108,6 +139,17 @@ export function compareCandidates(a: ICandidate, b: ICandidate): number {
 export function isPassed(candidate: ICandidate): boolean {
   return candidate.verdict?.verdict === 'passed' && candidate.verdict.flags.length === 0;
 }
+
+function standing(candidate: ICandidate): number {
+  return Number(candidate.verdict?.verdict === 'passed') + Number(isPassed(candidate));
+}
+
+/** What of a text is accepted, by how much of it is wanted. */
+export const PARTS: Record<AcceptedPart, (text: string) => string> = {
+  whole: text => text,
+  line: firstLine,
+  word: firstWord
+};
 
 /** The first line of a text, with the line end before it if it begins with one. */
 export function firstLine(text: string): string {

@@ -1,10 +1,12 @@
 import { Cell } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import { UUID } from '@lumino/coreutils';
 
 import { CellKind, ICellView, IFillRequest, IFillSettings, ISlot } from './tokens';
 import { findGrading, findRefusal, selectCells } from './context';
-import { isSwitchedOff } from './offSwitch';
+import { isSwitchedOff, OFF_HERE } from './offSwitch';
 import { splitAtRange } from './offsets';
+import { IFillRecord, recordFill } from './provenance';
 
 /** Read a cell from the open document: what is on disk may be older. */
 export function viewCell(cell: Cell): ICellView {
@@ -43,7 +45,7 @@ export function findSlot(
 /** Why a cell of a notebook cannot be filled, or null if it can. */
 export function refuse(panel: NotebookPanel, cell: Cell): string | null {
   if (isSwitchedOff(panel)) {
-    return 'JuPyT5 is switched off in this notebook (jupyt5.enabled in its metadata).';
+    return OFF_HERE;
   }
   return findRefusal(viewCell(cell), findLanguage(panel));
 }
@@ -68,7 +70,7 @@ export function buildRequest(
   const gradingIdx = wish.isTried ? findGrading(chosen.cells, chosen.targetIdx) : null;
   const isKernelNeeded = settings.kernelFacts || gradingIdx !== null;
   return {
-    request_id: crypto.randomUUID(),
+    request_id: UUID.uuid4(), // crypto.randomUUID is missing on pages that came by plain HTTP
     notebook_path: panel.context.path,
     cells: chosen.cells,
     target_idx: chosen.targetIdx,
@@ -97,11 +99,26 @@ function atLeastOne({ numFollowingCells }: IFillSettings): number | undefined {
 /**
  * Replace a range of a cell's source, as one step of its undo history.
  *
- * Nothing but the source changes, and nothing is run.
+ * Nothing but the source changes, and nothing is run. With a record, that is written into the
+ * cell's metadata in the same step: one undo takes back both.
  */
-export function replaceRange(cell: Cell, start: number, end: number, text: string): void {
+export function replaceRange(
+  cell: Cell,
+  start: number,
+  end: number,
+  text: string,
+  record: IFillRecord | null = null
+): void {
+  const shared = cell.model.sharedModel;
   separateUndoStep(cell);
-  cell.model.sharedModel.updateSource(start, end, text);
+  if (record) {
+    shared.transact(() => {
+      shared.updateSource(start, end, text);
+      recordFill(cell, record);
+    });
+  } else {
+    shared.updateSource(start, end, text);
+  }
   separateUndoStep(cell);
   const editor = cell.editor;
   const position = editor?.getPositionAt(start + text.length);

@@ -55,6 +55,7 @@ export class CandidatePanel {
     this._code.setAttribute('role', 'region');
     this._note.setAttribute('role', 'status');
     this._sent.hidden = true;
+    this._sent.setAttribute('role', 'region');
     this._sent.setAttribute('aria-label', 'What is sent');
     this._buildBar();
     for (const element of [this._code, this._sent, this._tryBox, ...this._buttons.values()]) {
@@ -121,6 +122,7 @@ export class CandidatePanel {
     this._counter.className = `${PANEL}-counter`;
     this._badge.className = `${PANEL}-badge`;
     this._score.className = `${PANEL}-score`;
+    this._score.setAttribute('role', 'img'); // a bare number says nothing when read aloud
     this._code.className = `${PANEL}-code`;
     this._note.className = `${PANEL}-note`;
     this._sent.className = `${PANEL}-sent`;
@@ -138,6 +140,7 @@ export class CandidatePanel {
       this._buildTryBox(),
       this._addButton(CommandIDs.showSent, 'What is sent?', 'What is sent?')
     );
+    this._buttons.get(CommandIDs.showSent)?.setAttribute('aria-expanded', 'false');
   }
 
   private _buildTryBox(): HTMLElement {

@@ -10,7 +10,9 @@ export class ProgressBar {
     stop.type = 'button';
     stop.textContent = 'Stop';
     stop.addEventListener('click', onStop);
+    stop.setAttribute('aria-label', 'Stop filling solution cells');
     this._text.setAttribute('role', 'status');
+    this._bar.setAttribute('aria-label', 'Solution cells filled');
     this._widget.addClass(CLASS);
     this._widget.node.append(this._text, this._bar, stop);
     panel.contentHeader.addWidget(this._widget);

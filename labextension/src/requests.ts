@@ -8,7 +8,9 @@ import {
   FillLine,
   FillService,
   IContextReply,
-  IFillRequest
+  IFillRequest,
+  IStatusReply,
+  StatusService
 } from './tokens';
 
 const API = 'jupyt5/api';
@@ -29,6 +31,26 @@ export function createContextService(settings: ServerConnection.ISettings): Cont
       settings
     );
     const reply = (await response.json()) as IContextReply & { message?: string };
+    if (!response.ok) {
+      throw new FillError('server', reply.message ?? `The server answered ${response.status}.`);
+    }
+    return reply;
+  };
+}
+
+/** Make the service that asks where the assistant stands. */
+export function createStatusService(settings: ServerConnection.ISettings): StatusService {
+  return async provider => {
+    const query = URLExt.objectToQueryString({
+      ...(provider ? { provider } : {}),
+      no_track_activity: '1' // an open page alone must not keep an idle server from being culled
+    });
+    const url = URLExt.join(settings.baseUrl, API, 'status') + query;
+    const response = await ServerConnection.makeRequest(url, {}, settings);
+    if (response.status === 404) {
+      throw new FillError('server', 'This Jupyter server does not have JuPyT5 (jupyt5) enabled.');
+    }
+    const reply = (await response.json()) as IStatusReply & { message?: string };
     if (!response.ok) {
       throw new FillError('server', reply.message ?? `The server answered ${response.status}.`);
     }

@@ -5,9 +5,10 @@ import { readText } from './candidates';
 import { describeVerdict } from './badge';
 import { IConsent, IConsentDesk } from './consent';
 import { findGrading } from './context';
-import { CandidateList } from './list';
+import { AcceptedPart, CandidateList, PARTS } from './list';
 import { buildRequest, findSlot, replaceRange, viewCell } from './notebook';
 import { CandidatePanel, IPanelView } from './panel';
+import { describeFill } from './provenance';
 import { describeContext, describeRequest } from './sent';
 import {
   CellKind,
@@ -25,6 +26,10 @@ export interface ISessionHost {
   consents: IConsentDesk;
   context: ContextService;
   settings: () => IFillSettings;
+  /** The provider that answers. */
+  provider: () => string;
+  /** Why nothing may be filled on this server; or null. */
+  offReason: () => string | null;
   makePanel(cell: Cell): CandidatePanel;
 }
 
@@ -103,15 +108,19 @@ export class FillSession {
   }
 
   /** Put a part of the shown candidate into the cell; the session goes on with the rest. */
-  accept(choose: (text: string) => string): void {
+  accept(how: AcceptedPart): void {
     const candidate = this._list.current;
     if (!candidate?.isFinished) {
       return;
     }
-    const part = choose(candidate.text);
+    const part = PARTS[how](candidate.text);
+    const provenance = this._list.provenance ?? { provider: this._host.provider() };
+    const record = this._host.settings().recordProvenance
+      ? describeFill({ via: 'panel', accepted: how, text: part, candidate, provenance })
+      : null;
     this.isEditing = true;
     try {
-      replaceRange(this.cell, this._start, this._end, part);
+      replaceRange(this.cell, this._start, this._end, part, record);
     } finally {
       this.isEditing = false;
     }
@@ -135,6 +144,7 @@ export class FillSession {
 
   /** Move the keyboard's focus to the candidate. */
   focus(): void {
+    this._list.pin();
     this._panel.focus();
   }
 

@@ -9,20 +9,30 @@ const DEFAULTS: IFillSettings = {
   kernelFacts: false,
   ghostText: true,
   numCandidates: 3,
-  numGhostCandidates: 1
+  numGhostCandidates: 1,
+  recordProvenance: false
 };
 
-/** Follow the reader's settings; the returned function tells what they are now. */
+/**
+ * Follow the reader's settings; the returned function tells what they are now.
+ *
+ * @param onProvider Called when another provider is set.
+ */
 export function followSettings(
   registry: ISettingRegistry | null,
-  pluginId: string
+  pluginId: string,
+  onProvider: () => void
 ): () => IFillSettings {
   let current = DEFAULTS;
   registry
     ?.load(pluginId)
     .then(settings => {
       const update = () => {
+        const { provider } = current;
         current = readSettings(settings);
+        if (provider !== current.provider) {
+          onProvider();
+        }
       };
       settings.changed.connect(update);
       update();
@@ -43,6 +53,7 @@ function readSettings(settings: ISettingRegistry.ISettings): IFillSettings {
     kernelFacts: settings.get('kernelFacts').composite as boolean,
     ghostText: settings.get('ghostText').composite as boolean,
     numCandidates: settings.get('numCandidates').composite as number,
-    numGhostCandidates: settings.get('numGhostCandidates').composite as number
+    numGhostCandidates: settings.get('numGhostCandidates').composite as number,
+    recordProvenance: settings.get('recordProvenance').composite as boolean
   };
 }

@@ -54,8 +54,25 @@ export type FillLine =
       wall_s: number;
       message?: string;
     }
-  | { type: 'done'; request_id: string; order?: number[] }
+  | { type: 'done'; request_id: string; order?: number[]; provenance?: IProvenance }
   | { type: 'error'; request_id: string | null; code: string; message: string };
+
+/** What made the candidates of a reply: provider, versions, sampling. Written down as it comes. */
+export interface IProvenance {
+  provider: string;
+  [field: string]: unknown;
+}
+
+/** The reply to `GET jupyt5/api/status`, as far as the page needs it. */
+export interface IStatusReply {
+  enabled: boolean;
+  provider: string;
+  state: 'idle' | 'loading' | 'ready' | 'busy' | 'offline';
+  reason: string;
+}
+
+/** Asks the server where the assistant stands; without a provider, the server's default. */
+export type StatusService = (provider: string | undefined) => Promise<IStatusReply>;
 
 /** How a candidate did against the cell below; the words are those of the benchmark. */
 export interface IVerdict {
@@ -73,6 +90,7 @@ export interface IFillSettings {
   ghostText: boolean;
   numCandidates: number;
   numGhostCandidates: number;
+  recordProvenance: boolean;
 }
 
 /** Sends a request and yields the lines of its reply; stops when the signal is aborted. */

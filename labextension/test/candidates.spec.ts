@@ -1,38 +1,23 @@
-import { collectTexts, readText } from '../src/candidates';
-import { FillError, FillLine } from '../src/tokens';
+import { readText } from '../src/candidates';
+import { FillError } from '../src/tokens';
 
-function delta(hypothesis_idx: number, text: string): FillLine {
-  return { type: 'delta', request_id: 'r', hypothesis_idx, text };
-}
+const ERROR = { type: 'error' as const, request_id: 'r', message: 'Late.' };
 
-async function* reply(...lines: FillLine[]): AsyncGenerator<FillLine> {
-  yield* lines;
-  yield await Promise.resolve({ type: 'done', request_id: 'r' });
-}
-
-describe('collectTexts', () => {
-  it('takes the last text of each hypothesis, and each text once', async () => {
-    const lines = reply(
-      delta(0, 'x'),
-      delta(1, 'y = 2'),
-      delta(0, 'x = 1'),
-      delta(2, 'x = 1'),
-      delta(3, ' ')
-    );
-    expect(await collectTexts(lines)).toEqual(['x = 1', 'y = 2']);
+describe('readText', () => {
+  it('reads what a line brings', () => {
+    const line = { request_id: 'r', hypothesis_idx: 0, text: 'x', mean_logprob: null };
+    expect(readText({ ...line, type: 'delta' })).toBe('x');
+    expect(readText({ ...line, type: 'candidate' })).toBe('x');
+    expect(readText({ type: 'done', request_id: 'r' })).toBeNull();
   });
 
-  it('passes an error on', async () => {
-    const error: FillLine = { type: 'error', request_id: 'r', code: 'timeout', message: 'Late.' };
-    await expect(collectTexts(reply(delta(0, 'x'), error))).rejects.toEqual(
+  it('throws what went wrong', () => {
+    expect(() => readText({ ...ERROR, code: 'timeout' })).toThrow(
       new FillError('timeout', 'Late.')
     );
   });
-});
 
-describe('readText', () => {
   it('is quiet about a request that was cancelled', () => {
-    const line: FillLine = { type: 'error', request_id: 'r', code: 'cancelled', message: '' };
-    expect(readText(line)).toBeNull();
+    expect(readText({ ...ERROR, code: 'cancelled' })).toBeNull();
   });
 });

@@ -58,7 +58,33 @@ describe('CandidateList', () => {
     expect(texts(list)).toEqual(['a', 'b', 'c', 'd']);
     list.settle();
     expect(texts(list)).toEqual(['c', 'a', 'd', 'b']);
+    list.add(verdict(1, 'passed', ['suspect: reads the test']));
+    list.add(verdict(3, 'wrong'));
+    expect(texts(list)).toEqual(['c', 'a', 'b', 'd']);
     expect(list.current?.text).toBe('c');
+  });
+
+  it('takes the order of the server, and puts what that does not name last', () => {
+    const list = listOf(
+      done(0, 'a', -0.1),
+      done(1, 'b', -0.9),
+      done(2, 'c', -0.5),
+      done(3, 'd', -0.2),
+      verdict(0, 'passed', ['suspect: reads the test']),
+      verdict(2, 'passed'),
+      { type: 'done', request_id: 'r', order: [2, 0, 1], provenance: { provider: 'fake:' } }
+    );
+    list.settle();
+    expect(texts(list)).toEqual(['c', 'a', 'b', 'd']);
+    expect(list.provenance).toEqual({ provider: 'fake:' });
+  });
+
+  it('stays with what is pinned, whatever comes first then', () => {
+    const list = listOf(done(0, 'a'), done(1, 'b'));
+    list.pin();
+    list.add({ type: 'done', request_id: 'r', order: [1, 0] });
+    list.settle();
+    expect([list.current?.text, list.position]).toEqual(['a', 1]);
   });
 
   it('stays with a candidate that the reader has gone to', () => {

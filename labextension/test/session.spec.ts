@@ -1,8 +1,9 @@
+import { createHash } from 'crypto';
+
 import { Cell } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 
 import { IConsentDesk } from '../src/consent';
-import { firstLine } from '../src/list';
 import { CandidatePanel, IPanelView } from '../src/panel';
 import { FillSession } from '../src/session';
 import { FillLine, FillService, IFillRequest, IFillSettings } from '../src/tokens';
@@ -14,12 +15,19 @@ const SETTINGS: IFillSettings = {
   kernelFacts: false,
   ghostText: true,
   numCandidates: 3,
-  numGhostCandidates: 1
+  numGhostCandidates: 1,
+  recordProvenance: false
 };
 
 /** Enough of an open notebook with one code cell for a session to work on. */
-function setUp(source: string, service: FillService, below = '') {
-  const state = { source, disposed: false, edits: 0 };
+function setUp(source: string, service: FillService, below = '', recordProvenance = false) {
+  const state = {
+    source,
+    disposed: false,
+    edits: 0,
+    metadata: {} as Record<string, unknown>,
+    steps: 0
+  };
   const cell = {
     model: {
       type: 'code',
@@ -27,6 +35,12 @@ function setUp(source: string, service: FillService, below = '') {
         cell_type: 'code',
         getId: () => 'c',
         getSource: () => state.source,
+        getMetadata: (key: string) => state.metadata[key],
+        setMetadata: (key: string, value: unknown) => (state.metadata[key] = value),
+        transact: (change: () => void) => {
+          state.steps += 1;
+          change();
+        },
         updateSource: (start: number, end: number, text: string) => {
           state.edits += session.isEditing ? 1 : 0;
           state.source = state.source.slice(0, start) + text + state.source.slice(end);
@@ -61,7 +75,15 @@ function setUp(source: string, service: FillService, below = '') {
     }
   };
   const context = () => Promise.reject(new Error('not asked'));
-  const host = { service, consents, context, settings: () => SETTINGS, makePanel: () => panel };
+  const host = {
+    service,
+    consents,
+    context,
+    settings: () => ({ ...SETTINGS, recordProvenance }),
+    provider: () => 'fake:',
+    offReason: () => null,
+    makePanel: () => panel
+  };
   const session = new FillSession(notebook, cell, host, controller);
   return { state, views, controller, session };
 }
@@ -129,11 +151,11 @@ describe('FillSession', () => {
     const { service } = countingService(['a\nb', 'a\nc'], 0);
     const { session, controller, views, state } = setUp('# x\n', service);
     await session.run();
-    session.accept(firstLine);
+    session.accept('line');
     expect([state.source, controller.signal.aborted]).toEqual(['# x\na', false]);
     session.step(1);
     expect(views.at(-1)).toMatchObject({ before: '# x\na', after: '# x\na\nc' });
-    session.accept(firstLine);
+    session.accept('line');
     expect([state.source, state.edits]).toEqual(['# x\na\nc', 2]);
     expect(controller.signal.aborted).toBe(true);
   });
@@ -147,7 +169,7 @@ describe('FillSession', () => {
     const { session, state } = setUp('', service);
     const run = session.run();
     await new Promise(resolve => setTimeout(resolve, 5));
-    session.accept(text => text);
+    session.accept('whole');
     expect(state.source).toBe('');
     go();
     await run;
@@ -201,5 +223,65 @@ describe('FillSession', () => {
     const alone = setUp('', service);
     await alone.session.run();
     expect(alone.views.at(-1)?.trying).toBeNull();
+  });
+
+  it('writes down what was accepted where the reader wants it, and nothing else', async () => {
+    const service: FillService = async function* ({ request_id }) {
+      const candidate = { type: 'candidate' as const, request_id, mean_logprob: -0.5 };
+      yield { ...candidate, hypothesis_idx: 0, text: 'a = 1' };
+      yield { ...candidate, hypothesis_idx: 1, text: 'naïve = 1\nb = 2' };
+      const judged = { type: 'verdict' as const, request_id, wall_s: 0.1 };
+      yield { ...judged, hypothesis_idx: 1, verdict: 'passed', flags: ['suspect: x'] };
+      const provenance = { provider: 'fake:x', jupyt5_version: '0.1.0', model_sha256: null };
+      yield await Promise.resolve({ type: 'done' as const, request_id, order: [1, 0], provenance });
+    };
+    const silent = setUp('', service, 'assert b');
+    await silent.session.run();
+    silent.session.accept('whole');
+    expect([silent.state.metadata, silent.state.steps]).toEqual([{}, 0]);
+    const { session, state } = setUp('', service, 'assert b', true);
+    state.metadata.jupyt5 = { note: 'kept' };
+    await session.run();
+    session.accept('word');
+    session.accept('line');
+    session.accept('whole');
+    expect([state.source, state.steps]).toEqual(['naïve = 1\nb = 2', 3]);
+    const { fills, note } = state.metadata.jupyt5 as { fills: unknown[]; note: string };
+    expect(note).toBe('kept');
+    expect(fills).toMatchObject([
+      { accepted: 'word' },
+      { accepted: 'line' },
+      { accepted: 'whole' }
+    ]);
+    expect(fills[0]).toEqual({
+      via: 'panel',
+      accepted: 'word',
+      accepted_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
+      provider: 'fake:x',
+      jupyt5_version: '0.1.0',
+      model_sha256: null,
+      hypothesis_idx: 1,
+      mean_logprob: -0.5,
+      verdict: 'passed',
+      flags: ['suspect: x'],
+      // sha256sum of the word, in UTF-8
+      sha256: createHash('sha256').update('naïve').digest('hex')
+    });
+  });
+
+  it('names at least the provider when a text is accepted before the reply has ended', async () => {
+    const service: FillService = async function* ({ request_id }, signal) {
+      const text = 'a = 1';
+      yield { type: 'candidate', request_id, hypothesis_idx: 0, text, mean_logprob: null };
+      await new Promise(resolve => {
+        signal.addEventListener('abort', resolve);
+      });
+    };
+    const { session, state } = setUp('', service, '', true);
+    const run = session.run();
+    await new Promise(resolve => setTimeout(resolve, 5));
+    session.accept('whole');
+    await run;
+    expect(state.metadata.jupyt5).toMatchObject({ fills: [{ provider: 'fake:', verdict: null }] });
   });
 });

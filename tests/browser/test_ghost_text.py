@@ -105,3 +105,22 @@ def test_leaving_the_cell_cancels(open_notebook, use_provider, lab, page):
     assert lab.call("jupyt5/api/status")["num_running"] == 0
     assert notebook.source(EMPTY_CELL) == ""
     assert not notebook.is_dirty()
+
+
+def test_tab_and_shift_tab_indent_where_there_is_no_ghost_text(open_notebook, page):
+    notebook = open_notebook(DEMO)
+    notebook.click(EMPTY_CELL)
+    page.keyboard.insert_text("numbers = 1\npri")
+    notebook.press("Home")
+    notebook.press("Tab")
+    notebook.expect_source(EMPTY_CELL, "numbers = 1\n    pri")
+    notebook.press("Shift+Tab")
+    notebook.expect_source(EMPTY_CELL, "numbers = 1\npri")
+    notebook.press("End")
+    notebook.press("Escape")
+    notebook.press("Enter")
+    notebook.press("Tab")
+    expect(page.locator(".jp-Completer-item", has_text="print").first).to_be_visible()
+    notebook.press("Escape")
+    expect(page.locator(".jp-Completer-item:visible")).to_have_count(0)
+    notebook.expect_source(EMPTY_CELL, "numbers = 1\npri")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -22,4 +23,6 @@ def test_fill_and_undo(lab, browser, make_page):
     notebook.expect_source(2, "answer = 42")
     notebook.press("Control+z")
     notebook.expect_source(2, "")
+    # There is no status bar here.
+    expect(page.locator("#menu-panel .jp-jupyt5-status button")).to_have_text("JuPyT5: ready")
     context.close()

@@ -1,10 +1,14 @@
 """JupyterLab with the assistant asks nothing of the outside, and obeys the reader's settings."""
 
 import ast
+import hashlib
 import ipaddress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+import jupyt5
 
 pytestmark = pytest.mark.browser
 
@@ -42,29 +46,71 @@ def test_nothing_goes_out(open_notebook, lab, page, page_requests):
     assert [address for address in addresses if not is_local(address)] == []
 
 
-def test_settings(lab, browser, make_page):
+MAC = "Object.defineProperty(navigator, 'platform', {get: () => 'MacIntel'})"
+
+
+def cell_metadata(page, idx: int) -> dict:
+    """What the document has, also of what is not saved yet."""
+    return page.evaluate(
+        "idx => jupyterapp.shell.currentWidget.model.cells.get(idx).sharedModel.getMetadata()",
+        idx,
+    )
+
+
+def test_settings_on_a_mac(lab, browser, make_page):
     name = lab.add_notebook(DEMO)
     lab.set_settings(
-        provider="fake:echo", numContextCells=2, numFollowingCells=0, numGhostCandidates=3
+        provider="fake:echo",
+        numContextCells=2,
+        numFollowingCells=0,
+        numGhostCandidates=3,
+        recordProvenance=True,
     )
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script(MAC)
     page = context.new_page()
     page.set_default_timeout(120_000)
     try:
-        page.goto(lab.page_url(f"lab/tree/{name}"))
+        page.goto(lab.page_url(f"lab/workspaces/mac/tree/{name}"))
         notebook = make_page(page, name).wait()
         notebook.click(EMPTY_CELL)
+        before = cell_metadata(page, EMPTY_CELL)
         with page.expect_request("**/jupyt5/api/fill?*") as sent:
-            notebook.press("Alt+j")
+            notebook.press("Control+j")  # there, Alt and a letter are a letter
         notebook.wait_for_candidates()
-        notebook.press("Alt+j")
+        accept = notebook.panel.get_by_text("Accept", exact=True)
+        assert "⌃ J" in (accept.get_attribute("title") or "")
+        notebook.press("Control+j")
         body = sent.value.post_data_json
         assert body["provider"] == "fake:echo"
         assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
-        notebook.expect_source(EMPTY_CELL, notebook.source(EMPTY_CELL - 1))
+        text = notebook.source(EMPTY_CELL - 1)
+        notebook.expect_source(EMPTY_CELL, text)
+        check_provenance(cell_metadata(page, EMPTY_CELL), text, "panel")
+        notebook.press("Meta+z")  # one step
+        notebook.expect_source(EMPTY_CELL, "")
+        assert cell_metadata(page, EMPTY_CELL) == before
+        notebook.press("Alt+\\")
+        page.locator(".jp-GhostText").first.wait_for()
+        notebook.press("Tab")
+        notebook.expect_source(EMPTY_CELL, text)
+        check_provenance(cell_metadata(page, EMPTY_CELL), text, "ghost text")
+        notebook.press("Meta+z")
+        notebook.expect_source(EMPTY_CELL, "")
     finally:
         context.close()
         lab.set_settings()
+
+
+def check_provenance(metadata: dict, text: str, via: str) -> None:
+    (fill,) = metadata["jupyt5"]["fills"]
+    assert (fill["via"], fill["accepted"]) == (via, "whole")
+    assert fill["provider"] == "fake:echo"
+    assert fill["jupyt5_version"] == jupyt5.__version__
+    assert fill["verdict"] is None
+    assert fill["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    age = datetime.now(UTC) - datetime.fromisoformat(fill["accepted_at"])
+    assert abs(age.total_seconds()) < 60
 
 
 def test_unset_settings_are_left_to_the_server(open_notebook, fill_requests):

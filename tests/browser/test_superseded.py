@@ -48,6 +48,7 @@ STALE = {
     "another cell": lambda notebook: notebook.click(2),
     "an edit": lambda notebook: notebook.page.keyboard.type("x"),
     "an edit by somebody else": edit_remotely,
+    "Escape": lambda notebook: notebook.press("Escape"),
     "the cell cut": lambda notebook: notebook.page.evaluate(
         "void window.jupyterapp.commands.execute('notebook:cut-cell')"
     ),
@@ -57,7 +58,7 @@ STALE = {
 }
 
 
-@pytest.mark.parametrize("how", STALE)
+@pytest.mark.parametrize("how", sorted(STALE.keys() - {"Escape"}))
 def test_the_panel(open_notebook, use_provider, lab, page, how):
     use_provider(SLOW)
     notebook = open_notebook(CELLS)
@@ -69,7 +70,7 @@ def test_the_panel(open_notebook, use_provider, lab, page, how):
     wait_until_idle(lab, page)
 
 
-@pytest.mark.parametrize("how", ["another cell", "an edit by somebody else"])
+@pytest.mark.parametrize("how", ["another cell", "an edit by somebody else", "Escape"])
 def test_ghost_text(open_notebook, use_provider, lab, page, how):
     use_provider(SLOW)
     notebook = open_notebook(CELLS)
@@ -96,11 +97,31 @@ def test_a_newer_fill_replaces_an_older_one(open_notebook, use_provider, lab, pa
     notebook.expect_source(1, "second")
 
 
-def test_typing_while_suggestions_arrive(open_notebook, use_provider, page):
-    use_provider("fake:slow=20&text=one+two+three+four")
+def test_escape_before_ghost_text_is_there(open_notebook, use_provider, lab, page):
+    use_provider("fake:slow=1500&text=late+late")
+    notebook = open_notebook(CELLS)
+    notebook.click(1)
+    with page.expect_request("**/jupyt5/api/fill?*"):
+        notebook.press("Alt+\\")
+    notebook.press("Escape")
+    wait_until_idle(lab, page)
+    page.wait_for_timeout(1700)
+    expect(page.locator(".jp-GhostText")).to_have_count(0)
+
+
+def test_typing_while_suggestions_arrive(open_notebook, use_provider, page, fill_requests):
+    use_provider(SLOW)
     notebook = open_notebook(CELLS)
     notebook.click(1)
     # No brackets and quotes, which the editor closes, and no line ends, which it indents.
     text = ((string.ascii_lowercase + " = 1 + ") * 10)[:200]
-    page.keyboard.type(text, delay=20)
+    # While somebody types, JupyterLab asks by itself in pauses only; the key asks at once.
+    for start in range(0, 200, 40):
+        page.keyboard.type(text[start : start + 20], delay=20)
+        notebook.press("Alt+\\")
+        page.keyboard.type(text[start + 20 : start + 40], delay=20)
+        notebook.press("Alt+\\")
+        expect(page.locator(".jp-GhostText").first).to_contain_text("w0", timeout=30_000)
+    notebook.press("Escape")
     notebook.expect_source(1, text)
+    assert len(fill_requests) >= 10
