@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,14 @@ class NotebookPage:
         return json.loads(self.path.read_text())
 
 
-def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
+def start_lab(
+    folder: Path,
+    provider: str,
+    *,
+    base_url: str = "/",
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Lab]:
     """Run a server whose settings, workspaces and notebooks all lie in a folder."""
     built = ROOT / "jupyt5" / "labextension"
     if not (built / "package.json").is_file():
@@ -202,6 +210,7 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
         "IPYTHONDIR": str(folder / "ipython"),
         "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]),
         "JUPYT5_TEST_CONNECTIONS": str(connections),
+        **(environment or {}),
     }
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -214,6 +223,8 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder / 'root'}",
         f"--JuPyT5App.provider={provider}",
+        f"--ServerApp.base_url={base_url}",
+        *options,
         *(
             f"--{app}.{option}"
             for app in ("LabApp", "JupyterNotebookApp")
@@ -226,7 +237,7 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
     log = folder / "server.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(command, env=offline_environment(env), stdout=sink, stderr=sink)
-    lab = Lab(f"http://127.0.0.1:{port}/", folder / "root", connections)
+    lab = Lab(f"http://127.0.0.1:{port}{base_url}", folder / "root", connections)
     try:
         wait_for_server(lab, process, log)
         yield lab
@@ -251,6 +262,15 @@ def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> 
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A server that answers ``answer = 42`` unless a test asks for another provider."""
     yield from start_lab(tmp_path_factory.mktemp("lab"), "fake:text=answer+%3D+42")
+
+
+@pytest.fixture
+def make_lab(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
+    """Start a server of one's own, see ``start_lab``; it ends with the test."""
+    with ExitStack() as stack:
+        yield lambda *args, **options: stack.enter_context(
+            contextmanager(start_lab)(tmp_path, *args, **options)
+        )
 
 
 @pytest.fixture(scope="session")
