@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,10 @@ class Lab:
             notebook = {"cells": content, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
             (self.root / name).write_text(json.dumps(notebook))
         return name
+
+    def handle(self, page: Page, name: str) -> "NotebookPage":
+        """Handle a notebook that a test opened on a page of its own."""
+        return NotebookPage(self, page, name)
 
     def call(self, path: str, *, method: str = "GET", body: object = None) -> Any:
         request = urllib.request.Request(
@@ -187,9 +191,19 @@ def start_lab(
     *,
     base_url: str = "/",
     options: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
+    python_path: Path | None = None,
+    config_path: Path | None = None,
 ) -> Iterator[Lab]:
-    """Run a server whose settings, workspaces and notebooks all lie in a folder."""
+    """Run a server whose settings, workspaces and notebooks all lie in a folder.
+
+    Args:
+        folder: An empty one.
+        provider: URI of what answers.
+        base_url: Path that the server lives under.
+        options: More for JupyterLab's command line.
+        python_path: More packages than the tests' own.
+        config_path: Where those have their configuration.
+    """
     built = ROOT / "jupyt5" / "labextension"
     if not (built / "package.json").is_file():
         pytest.fail("The interface is not built. Run `make test`, or jlpm build:prod.")
@@ -203,14 +217,13 @@ def start_lab(
     connections.touch()
     env = os.environ | {
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_CONFIG_PATH": str(folder / "etc"),
+        "JUPYTER_CONFIG_PATH": join_paths(folder / "etc", config_path),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "IPYTHONDIR": str(folder / "ipython"),
-        "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]),
+        "PYTHONPATH": join_paths(folder / "site", ROOT, python_path),
         "JUPYT5_TEST_CONNECTIONS": str(connections),
-        **(environment or {}),
     }
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -246,6 +259,10 @@ def start_lab(
         process.wait(30)
 
 
+def join_paths(*paths: Path | None) -> str:
+    return os.pathsep.join(str(path) for path in paths if path)
+
+
 def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
@@ -264,13 +281,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from start_lab(tmp_path_factory.mktemp("lab"), "fake:text=answer+%3D+42")
 
 
-@pytest.fixture
-def make_lab(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
-    """Start a server of one's own, see ``start_lab``; it ends with the test."""
+@pytest.fixture(scope="module")
+def make_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Lab]]:
+    """Start a server of one's own, see ``start_lab``; it ends with the module's tests."""
     with ExitStack() as stack:
-        yield lambda *args, **options: stack.enter_context(
-            contextmanager(start_lab)(tmp_path, *args, **options)
-        )
+
+        def make(provider: str, **options: Any) -> Lab:
+            folder = tmp_path_factory.mktemp("lab")
+            return stack.enter_context(contextmanager(start_lab)(folder, provider, **options))
+
+        yield make
 
 
 @pytest.fixture(scope="session")

@@ -110,7 +110,7 @@ def test_pictures_and_outputs_stay_at_home(open_notebook, fill_requests):
     assert len(json.dumps(fill_requests[-1])) < 65_536
 
 
-def test_behind_a_prefix(browser, make_lab, make_page):
+def test_behind_a_prefix(browser, make_lab):
     """A8: every address is built from the server's settings."""
     lab = make_lab(says(ANSWER), base_url="/user/ana/")
     name = lab.add_notebook([cell("markdown", "Set it.", "m"), cell("code", "", "c")])
@@ -120,7 +120,7 @@ def test_behind_a_prefix(browser, make_lab, make_page):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(lab.page_url(f"lab/tree/{name}"))
-    notebook = make_page(page, name).wait()
+    notebook = lab.handle(page, name).wait()
     notebook.click(1)
     notebook.fill()
     notebook.expect_source(1, ANSWER)
