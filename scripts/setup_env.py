@@ -3,8 +3,8 @@
 Standard library only, since it runs before anything is installed. Each part leaves a stamp with a
 hash of what it was made from, so a second run does nothing and needs no network.
 
-    python3 scripts/setup_env.py                     what `make lab` needs
-    python3 scripts/setup_env.py --extras all,dev    what `make test` needs
+    python3 scripts/setup_env.py --extras demo            what `make lab` needs
+    python3 scripts/setup_env.py --extras all,demo,dev    what `make test` needs
 """
 
 from __future__ import annotations

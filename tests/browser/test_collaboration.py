@@ -39,7 +39,7 @@ def shared_lab(make_lab):
     """A JupyterLab in which documents are shared between pages."""
     own = next(BESIDE.glob("lib/python3*/site-packages/jupyter_server_ydoc"), None)
     if own is None:
-        pytest.skip("jupyter-collaboration is not installed: scripts/setup_env.py --extras all,dev")
+        pytest.skip("jupyter-collaboration is not installed: make setup-dev")
     extensions = BESIDE / "share" / "jupyter" / "labextensions"
     return make_lab(
         "fake:text=answer+%3D+42",
