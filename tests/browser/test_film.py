@@ -53,7 +53,7 @@ class Film:
 @pytest.fixture
 def small_page(page):
     """JupyterLab in the size of the film."""
-    page.set_viewport_size({"width": 1100, "height": 620})
+    page.set_viewport_size({"width": 1060, "height": 760})
     yield page
     page.set_viewport_size({"width": 1280, "height": 900})
 
@@ -65,7 +65,9 @@ def test_film_of_a_fill(lab, make_page, use_provider, small_page, tmp_path):
     shutil.copy(DEMO, lab.root / DEMO.name)
     page = small_page
     notebook = make_page(page, DEMO.name).open()
-    film = Film(page.locator("#main"))
+    film = Film(page.locator(".jp-NotebookPanel"))
+    notebook.cell(CELL + 8).scroll_into_view_if_needed()
+    notebook.cell(CELL - 1).evaluate("cell => cell.scrollIntoView()")
     film.take(1500)
     notebook.click(CELL)
     film.take(1200)
