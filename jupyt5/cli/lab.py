@@ -16,7 +16,7 @@ __all__ = ["COMMAND", "DEMO_FOLDER", "DEMO_NAMES", "build_command"]
 DEMO_FOLDER = "jupyt5-demos"
 DEMO_NAMES = ("demo.ipynb", "homework.ipynb", "data-analysis.ipynb")
 
-_ROOT_OPTIONS = ("root_dir", "notebook-dir", "notebook_dir", "preferred-dir")
+_ROOT_OPTIONS = ("root_dir", "notebook-dir", "notebook_dir", "default_url")
 _EXAMPLES = f"""\
 examples:
   jupyt5 lab
@@ -70,16 +70,18 @@ def build_command(jupyter_args: list[str], *, provider: str | None, folder: Path
         load_provider(provider)  # a wrong one is told now, not at the first cell
         command.append(f"--JuPyT5App.provider={provider}")
     if not any(_is_opened(argument, folder) for argument in jupyter_args):
-        if not any(word in each for each in jupyter_args for word in _ROOT_OPTIONS):
-            command.append(f"--ServerApp.root_dir={folder}")  # not the demos' folder alone
-        command.append(str(_place_demos(folder)))
+        path = _place_demos(folder).relative_to(folder)
+        # A file as argument would make its folder the root, and not be in the printed address.
+        command.append(f"--ServerApp.root_dir={folder}")
+        command.append(f"--LabApp.default_url=/lab/tree/{path.as_posix()}")
     return [*command, *jupyter_args]
 
 
 def _is_opened(argument: str, folder: Path) -> bool:
-    """Whether an argument is a notebook or folder to open, not an option or its value."""
-    is_named = argument.endswith(".ipynb") or (folder / argument).exists()
-    return is_named and not argument.startswith("-")
+    """Whether an argument names a notebook or folder to open, or where the server's root is."""
+    if argument.startswith("-"):
+        return any(word in argument for word in _ROOT_OPTIONS)
+    return argument.endswith(".ipynb") or (folder / argument).exists()
 
 
 def _place_demos(folder: Path) -> Path:

@@ -120,16 +120,21 @@ def test_lab_is_offline_and_passes_arguments_on(tmp_path: Path) -> None:
 def test_lab_opens_the_demos_and_never_overwrites_them(tmp_path: Path) -> None:
     demos = tmp_path / DEMO_FOLDER
     command = build_command(["--port", "8890"], provider=None, folder=tmp_path)
-    assert str(demos / "demo.ipynb") in command
+    assert "--LabApp.default_url=/lab/tree/jupyt5-demos/demo.ipynb" in command
     assert f"--ServerApp.root_dir={tmp_path}" in command
     assert not any("provider" in argument for argument in command)
     assert sorted(path.name for path in demos.iterdir()) == sorted(DEMO_NAMES)
     (demos / "demo.ipynb").write_text("mine")
     (demos / "homework.ipynb").unlink()
-    again = build_command(["--notebook-dir", "/data"], provider=None, folder=tmp_path)
-    assert not any("root_dir" in argument for argument in again)
+    build_command([], provider=None, folder=tmp_path)
     assert (demos / "demo.ipynb").read_text() == "mine"
     assert json.loads((demos / "homework.ipynb").read_bytes())["nbformat"] == 4
+
+
+def test_lab_leaves_the_root_to_whoever_names_one(tmp_path: Path) -> None:
+    command = build_command(["--notebook-dir", "/data"], provider=None, folder=tmp_path)
+    assert not any("root_dir" in argument or "default_url" in argument for argument in command)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lab_refuses_a_wrong_provider_before_it_starts(tmp_path: Path) -> None:
