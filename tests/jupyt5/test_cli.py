@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.sign import NotebookNotary
 
 from jupyt5 import __version__
 from jupyt5.cli import main
@@ -117,13 +119,20 @@ def test_lab_is_offline_and_passes_arguments_on(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "data"]
 
 
-def test_lab_opens_the_demos_and_never_overwrites_them(tmp_path: Path) -> None:
+def test_lab_opens_the_demos_and_never_overwrites_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     demos = tmp_path / DEMO_FOLDER
     command = build_command(["--port", "8890"], provider=None, folder=tmp_path)
     assert "--LabApp.default_url=/lab/tree/jupyt5-demos/demo.ipynb" in command
     assert f"--ServerApp.root_dir={tmp_path}" in command
     assert not any("provider" in argument for argument in command)
     assert sorted(path.name for path in demos.iterdir()) == sorted(DEMO_NAMES)
+    notary = NotebookNotary()
+    for path in demos.iterdir():
+        assert notary.check_signature(nbformat.read(path, as_version=4))
+    notary.store.close()
     (demos / "demo.ipynb").write_text("mine")
     (demos / "homework.ipynb").unlink()
     build_command([], provider=None, folder=tmp_path)
