@@ -103,7 +103,9 @@ class FillMagics(Magics):
             line, "n:", *_OPTIONS, strict=False, preserve_non_opts=True, mode="string"
         )
         options, text = cast("tuple[Mapping[str, str], str]", found)
-        asked = _read_cell(text.strip(), cell or "")
+        self._answer(options, _read_cell(text.strip(), cell or ""))
+
+    def _answer(self, options: Mapping[str, str], asked: _Asked) -> None:
         if "try" in options and not asked.tests.strip():
             message = (
                 "--try has nothing to try against. Use %%fill, and write the tests below a line "

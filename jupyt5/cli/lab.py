@@ -104,7 +104,8 @@ def _trust(content: bytes) -> None:
     from nbformat.sign import NotebookNotary
 
     notary = NotebookNotary()
-    notary.sign(nbformat.reads(content.decode(), as_version=4))
+    notebook = nbformat.reads(content.decode(), as_version=4)  # pyright: ignore[reportUnknownMemberType]
+    notary.sign(notebook)  # pyright: ignore[reportUnknownMemberType]
     notary.store.close()
 
 
