@@ -2,15 +2,17 @@
 
 import ast
 import json
+import re
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 pytestmark = pytest.mark.browser
 
 ANSWER = "answer = 42"
 TOAST = ".Toastify__toast"
+FILL_URL = re.compile(r"/jupyt5/api/fill(\?|$)")
 
 
 def cell(kind: str, source: str, cell_id: str, **metadata: object) -> dict[str, object]:
@@ -26,6 +28,11 @@ def cell(kind: str, source: str, cell_id: str, **metadata: object) -> dict[str, 
 def says(raw: str) -> str:
     """A provider whose model says this, before it is cleaned."""
     return "fake:" + urlencode({"text": raw})
+
+
+def of_the_panel(requests: list[dict]) -> list[dict]:
+    """Without those for ghost text, which may come at any time."""
+    return [request for request in requests if request["n"] > 1]
 
 
 def sources(request: dict) -> list[str]:
@@ -49,9 +56,16 @@ INDENTS = {
 }
 
 
-def test_first_newline_and_indent(open_notebook, use_provider):
+def test_first_newline_and_indent(open_notebook, page):
     """A2: what is shown as the candidate is what stands in the cell, and Python reads it."""
-    use_provider(*(says(raw) for _, raw, _ in INDENTS.values()))
+    answers = {prefix: says(raw) for prefix, raw, _ in INDENTS.values()}
+
+    def answer(route: Route) -> None:
+        body = route.request.post_data_json
+        provider = answers.get(body["prefix"], "fake:text=")  # ghost text may be asked for, too
+        route.continue_(post_data=json.dumps(body | {"provider": provider}))
+
+    page.route(FILL_URL, answer)
     notebook = open_notebook(
         [cell("code", prefix, f"c{idx}") for idx, (prefix, _, _) in enumerate(INDENTS.values())]
     )
@@ -106,8 +120,9 @@ def test_pictures_and_outputs_stay_at_home(open_notebook, fill_requests):
     notebook.click(2)
     notebook.fill()
     notebook.expect_source(2, ANSWER)
-    assert sources(fill_requests[-1]) == ["Before ![p]() after.", "show(p)", ""]
-    assert len(json.dumps(fill_requests[-1])) < 65_536
+    (request,) = of_the_panel(fill_requests)
+    assert sources(request) == ["Before ![p]() after.", "show(p)", ""]
+    assert max(len(json.dumps(each)) for each in fill_requests) < 65_536
 
 
 def test_behind_a_prefix(browser, make_lab):
@@ -155,10 +170,9 @@ def test_without_a_kernel_the_metadata_tell_the_language(open_notebook, page, fi
     notebook.expect_source(1, ANSWER)
     notebook.press("Control+z")
     lose_kernel(notebook, kernelspec={"name": "ir", "display_name": "R", "language": "R"})
-    num_sent = len(fill_requests)
     notebook.press("Alt+j")
     expect(page.locator(TOAST, has_text="This notebook is in R").first).to_be_visible()
-    assert len(fill_requests) == num_sent
+    assert len(of_the_panel(fill_requests)) == 1
     assert notebook.source(1) == ""
 
 
@@ -183,7 +197,7 @@ def test_a_dropped_line_is_told_and_the_next_request_works(open_notebook, page, 
     expect(notebook.panel).to_have_count(0)
     notebook.fill()
     notebook.expect_source(1, ANSWER)
-    assert len(fill_requests) == 2
+    assert len(of_the_panel(fill_requests)) == 2
 
 
 def run_cell(page: Page, idx: int) -> int:
