@@ -18,6 +18,7 @@ from traitlets import Int, Unicode
 from jupyt5.errors import ExecutionError, Jupyt5Error
 from jupyt5.execution.jobs import Limits
 from jupyt5.execution.trials import Trial, Tried, rank, try_fresh
+from jupyt5.execution.verdicts import VerdictKind
 from jupyt5.notebook import Cell
 from jupyt5.providers import (
     DEFAULT_PROVIDER_URI,
@@ -251,5 +252,8 @@ def _show(drafts: list[Draft], tried: Mapping[int, Tried]) -> None:
         if len(drafts) > 1 or one:
             print(f"# --- {draft.hypothesis_idx + 1} of {len(drafts)}{score}{verdict}")  # noqa: T201
         print(draft.text)  # noqa: T201
-    if tried and not any(one.verdict.passed for one in tried.values()):
-        print(f"# None of the {len(tried)} passes the tests.")  # noqa: T201
+    verdicts = [one.verdict for one in tried.values()]
+    if verdicts and all(verdict.kind is VerdictKind.CONTEXT for verdict in verdicts):
+        print(f"# Nothing was judged: {verdicts[0].message}")  # noqa: T201
+    elif verdicts and not any(verdict.passed for verdict in verdicts):
+        print(f"# None of the {len(verdicts)} passes the tests.")  # noqa: T201

@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from jupyt5.errors import ExecutionError
+from jupyt5.execution.trials import find_walls
 from jupyt5.magics import FillMagics
 from jupyt5.providers import fake
 
@@ -43,6 +44,15 @@ def session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]
     shell.run_line_magic("config", f"FillMagics.provider = {FAKE!r}")
     yield Session(shell)
     shell.reset(new_session=False)
+
+
+@pytest.fixture
+def walls() -> None:
+    """Skip where this machine cannot wall a candidate in."""
+    try:
+        find_walls(None)
+    except ExecutionError as exc:
+        pytest.skip(str(exc))
 
 
 def test_the_answer_becomes_the_next_input_and_is_not_run(session: Session):
@@ -105,6 +115,7 @@ def test_what_stands_below_a_mark_is_the_next_cell(
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
 def test_tried_in_a_sandbox_the_passing_one_is_taken(
     session: Session, capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: Any
 ):
@@ -123,12 +134,25 @@ def test_tried_in_a_sandbox_the_passing_one_is_taken(
 
 
 @pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
 def test_where_none_passes_the_likeliest_is_taken(
     session: Session, capsys: pytest.CaptureFixture[str]
 ):
     session.run("%%fill --try --provider fake:text=y+=+3\n# %%\nassert y == 2")
     assert "# None of the 1 passes the tests." in capsys.readouterr().out
     assert session.next_input == ("y = 3\n# %%\nassert y == 2\n", True)
+
+
+@pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
+def test_an_input_that_fails_only_there_is_named(
+    session: Session, capsys: pytest.CaptureFixture[str]
+):
+    session.run("import os")
+    session.shell.user_ns["secret"] = 1  # not from an input: it is not there again
+    session.run("x = secret")
+    session.run("%%fill --try\n# %%\nassert y == 2")
+    assert "# Nothing was judged: Context cell 1 raised NameError" in capsys.readouterr().out
 
 
 def test_without_a_sandbox_nothing_is_tried(
