@@ -61,7 +61,7 @@ def test_first_newline_and_indent(open_notebook, page):
     answers = {prefix: says(raw) for prefix, raw, _ in INDENTS.values()}
 
     def answer(route: Route) -> None:
-        body = route.request.post_data_json
+        body = json.loads(route.request.post_data or "{}")
         provider = answers.get(body["prefix"], "fake:text=")  # ghost text may be asked for, too
         route.continue_(post_data=json.dumps(body | {"provider": provider}))
 
