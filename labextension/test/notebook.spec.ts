@@ -5,15 +5,8 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { buildRequest, findLanguage } from '../src/notebook';
 import { IFillSettings } from '../src/tokens';
 
-const SETTINGS: IFillSettings = {
-  provider: undefined,
-  numContextCells: undefined,
-  numFollowingCells: undefined,
-  kernelFacts: false,
-  ghostText: true,
-  numCandidates: 3,
-  numGhostCandidates: 1
-};
+/** As much of the reader's settings as a request is made from. */
+const SETTINGS = { kernelFacts: false, numCandidates: 3, numGhostCandidates: 1 } as IFillSettings;
 
 function makeCell(id: string, source: string, outputs: unknown[] = []): Cell {
   return {
