@@ -1,4 +1,4 @@
-# make lab    JupyterLab with the assistant on the demo notebook; ARGS="--no-browser --port=8890"
+# make lab    JupyterLab with the assistant on the demo notebooks; ARGS="--no-browser --port=8890"
 # make test   every check there is; CHECKS="lint unit" picks some
 # make wheel  the wheel with the interface in it, checked
 #
@@ -39,10 +39,10 @@ check-install: wheel
 	@$(BIN)/python scripts/check_install.py dist/*.whl
 
 setup:
-	@$(SETUP)
+	@$(SETUP) --extras demo
 
 setup-dev:
-	@$(SETUP) --extras all,dev
+	@$(SETUP) --extras all,demo,dev
 
 constraints: setup-dev
 	@$(BIN)/python scripts/write_constraints.py

@@ -58,7 +58,7 @@ def find_faults(sizes: dict[str, int], wheel_bytes: int) -> list[str]:
     patterns += [f"{UI}/package.json", f"{UI}/install.json", f"{UI}/static/remoteEntry.*.js"]
     patterns += [f"{UI}/static/style.js", f"{UI}/schemas/*", f"{SERVER_CONFIG}/*.json"]
     patterns += [f"{MODEL}/{file}" for file in MODEL_FILES]
-    patterns += ["jupyt5/demo/demo.ipynb"]
+    patterns += [f"jupyt5/demo/{name}.ipynb" for name in ("data-analysis", "demo", "homework")]
     faults = [
         f"has no {pattern}"
         for pattern in patterns

@@ -3,8 +3,8 @@
 Standard library only, since it runs before anything is installed. Each part leaves a stamp with a
 hash of what it was made from, so a second run does nothing and needs no network.
 
-    python3 scripts/setup_env.py                     what `make lab` needs
-    python3 scripts/setup_env.py --extras all,dev    what `make test` needs
+    python3 scripts/setup_env.py --extras demo            what `make lab` needs
+    python3 scripts/setup_env.py --extras all,demo,dev    what `make test` needs
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 INSTALL_STAMP = VENV / "install.json"
-# nbgrader adds panels to the JupyterLab that it is installed beside.
-CURATION = VENV / "curation"
-CURATION_EXTRA = "curate"
+# Environments on top of `.venv`, with the extra that each one has: nbgrader and
+# jupyter-collaboration change the JupyterLab that they are installed into.
+BESIDE = {"curation": "curate", "collaboration": "collaborate"}
 UI_STAMP = VENV / "ui.sha256"
 UI_SOURCE = ROOT / "labextension"
 UI_BUILT = ROOT / "jupyt5" / "labextension"
@@ -63,7 +63,8 @@ def main(argv: list[str] | None = None) -> int:
         install(extras | node_extra())
         link_node()
         if "dev" in extras:
-            install_curation()
+            for name, extra in BESIDE.items():
+                install_beside(VENV / name, extra)
         if not options.no_ui:
             build_ui()
     except SetupError as exc:
@@ -104,21 +105,21 @@ def install(extras: set[str]) -> None:
     INSTALL_STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras)}) + "\n")
 
 
-def install_curation() -> None:
-    """Make a second environment on top of `.venv`, for the tests that need nbgrader."""
+def install_beside(folder: Path, extra: str) -> None:
+    """Make an environment on top of `.venv` that has one more extra, for tests that need it."""
     key = digest(ROOT / name for name in INSTALL_INPUTS)
-    stamp = CURATION / "install.sha256"
+    stamp = folder / "install.sha256"
     if read_text(stamp) == key:
         return
-    say(f"installing the extra {CURATION_EXTRA} beside it")
-    shutil.rmtree(CURATION, ignore_errors=True)
+    say(f"installing the extra {extra} beside it")
+    shutil.rmtree(folder, ignore_errors=True)
     hint = "Check that the package index can be reached, then run make again."
-    run([str(BIN / "python"), "-m", "venv", "--without-pip", str(CURATION)], hint)
-    below, own = (next(each.glob("lib/python3*/site-packages")) for each in (VENV, CURATION))
+    run([str(BIN / "python"), "-m", "venv", "--without-pip", str(folder)], hint)
+    below, own = (next(each.glob("lib/python3*/site-packages")) for each in (VENV, folder))
     (own / "below.pth").write_text(f"import site; site.addsitedir({str(below)!r})\n")
     pip = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    requirements = read_extra(CURATION_EXTRA)
-    python = str(CURATION / "bin" / "python")
+    requirements = read_extra(extra)
+    python = str(folder / "bin" / "python")
     run([*pip, "--python", python, "install", "-c", "constraints.txt", *requirements], hint)
     stamp.write_text(key)
 

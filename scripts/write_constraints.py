@@ -9,10 +9,10 @@ from pathlib import Path
 TARGET = Path(__file__).resolve().parents[1] / "constraints.txt"
 SKIP = {"jupyt5", "pip", "setuptools"}
 HEADER = """\
-# Every package that `.[all,dev,node]` installs, and those of `curate` and `gguf` where they were
-# installed too, at the version it was tested with. Write it anew with `make constraints`. torch is
-# pinned without a local build tag, so a CPU or a CUDA build will do; what a CUDA build brings with
-# it is not listed here.
+# Every package that `.[all,dev,node]` installs, and those of `collaborate`, `curate` and `gguf`
+# where they were installed too, at the version it was tested with. Write it anew with
+# `make constraints`. torch is pinned without a local build tag, so a CPU or a CUDA build will do;
+# what a CUDA build brings with it is not listed here.
 # soupsieve stays at 2: from 3.0.2 on it needs Python 3.11.5, and Debian 12 has 3.11.2.
 """
 

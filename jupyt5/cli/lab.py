@@ -1,4 +1,4 @@
-"""`jupyt5 lab`: JupyterLab with the assistant, open on the demo notebook, without the internet."""
+"""`jupyt5 lab`: JupyterLab with the assistant, open on the demo notebooks, without the internet."""
 
 import argparse
 import os
@@ -11,10 +11,12 @@ from jupyt5.cli.output import note
 from jupyt5.errors import UsageError
 from jupyt5.files import write_atomic
 
-__all__ = ["COMMAND", "DEMO_NAME", "build_command"]
+__all__ = ["COMMAND", "DEMO_FOLDER", "DEMO_NAMES", "build_command"]
 
-DEMO_NAME = "jupyt5-demo.ipynb"
+DEMO_FOLDER = "jupyt5-demos"
+DEMO_NAMES = ("demo.ipynb", "homework.ipynb", "data-analysis.ipynb")
 
+_ROOT_OPTIONS = ("root_dir", "notebook-dir", "notebook_dir", "default_url")
 _EXAMPLES = f"""\
 examples:
   jupyt5 lab
@@ -23,8 +25,7 @@ examples:
   jupyt5 lab --provider jupyt5:/models/mine
 
 Every argument that is not listed above goes to `jupyter lab`. Without a notebook or folder among
-them, a copy of the demo notebook is opened: {DEMO_NAME} in the present folder, made if it is
-not there.
+them, the demo notebooks are opened: copies in {DEMO_FOLDER}/, made where they are not there.
 """
 
 
@@ -44,12 +45,12 @@ def _lab(options: argparse.Namespace) -> int:
 
 
 def build_command(jupyter_args: list[str], *, provider: str | None, folder: Path) -> list[str]:
-    """Return the command that starts JupyterLab, putting the demo notebook in place.
+    """Return the command that starts JupyterLab, putting the demo notebooks in place.
 
     Args:
         jupyter_args: Arguments of the user for `jupyter lab`.
         provider: URI of the provider the assistant shall use; None leaves it to the settings.
-        folder: Where the demo notebook is copied if the user names nothing to open.
+        folder: Where the demo notebooks are copied if the user names nothing to open.
 
     Raises:
         UsageError: If the provider URI is malformed.
@@ -69,30 +70,49 @@ def build_command(jupyter_args: list[str], *, provider: str | None, folder: Path
         load_provider(provider)  # a wrong one is told now, not at the first cell
         command.append(f"--JuPyT5App.provider={provider}")
     if not any(_is_opened(argument, folder) for argument in jupyter_args):
-        command.append(str(_place_demo(folder)))
+        path = _place_demos(folder).relative_to(folder)
+        # A file as argument would make its folder the root, and not be in the printed address.
+        command.append(f"--ServerApp.root_dir={folder}")
+        command.append(f"--LabApp.default_url=/lab/tree/{path.as_posix()}")
     return [*command, *jupyter_args]
 
 
 def _is_opened(argument: str, folder: Path) -> bool:
-    """Whether an argument is a notebook or folder to open, not an option or its value."""
-    is_named = argument.endswith(".ipynb") or (folder / argument).exists()
-    return is_named and not argument.startswith("-")
+    """Whether an argument names a notebook or folder to open, or where the server's root is."""
+    if argument.startswith("-"):
+        return any(word in argument for word in _ROOT_OPTIONS)
+    return argument.endswith(".ipynb") or (folder / argument).exists()
 
 
-def _place_demo(folder: Path) -> Path:
-    """Copy the demo notebook into a folder, unless one is there; return its path."""
-    path = folder / DEMO_NAME
-    if not path.exists():
-        source = _find_demo()
-        write_atomic(path, source.read_bytes())
-        note(f"The demo notebook is {path}")
-    return path
+def _place_demos(folder: Path) -> Path:
+    """Copy the demo notebooks into a folder, those that are not there; return the first's path."""
+    target = folder / DEMO_FOLDER
+    missing = [name for name in DEMO_NAMES if not (target / name).exists()]
+    if missing:
+        target.mkdir(exist_ok=True)
+        for name in missing:
+            content = (_find_demos() / name).read_bytes()
+            write_atomic(target / name, content)
+            _trust(content)
+        note(f"The demo notebooks are in {target}")
+    return target / DEMO_NAMES[0]
 
 
-def _find_demo() -> Path:
+def _trust(content: bytes) -> None:
+    """Sign a notebook of ours as Jupyter does: nothing is tried in one that it does not trust."""
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    notebook = nbformat.reads(content.decode(), as_version=4)  # pyright: ignore[reportUnknownMemberType]
+    notary.sign(notebook)  # pyright: ignore[reportUnknownMemberType]
+    notary.store.close()
+
+
+def _find_demos() -> Path:
     package = Path(__file__).parents[1]
-    packaged = package / "demo" / "demo.ipynb"  # in a wheel
-    return packaged if packaged.is_file() else package.parent / "notebooks" / "demo.ipynb"
+    packaged = package / "demo"  # in a wheel
+    return packaged if packaged.is_dir() else package.parent / "notebooks"
 
 
 COMMAND = Command(

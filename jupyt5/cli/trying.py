@@ -44,6 +44,7 @@ def try_drafts(
     """
     from jupyt5.execution.jobs import Limits
     from jupyt5.execution.trials import Trial, try_fresh
+    from jupyt5.execution.verdicts import VerdictKind
 
     cells, cell_idx = notebook.cells, int(options.cell)
     trial = Trial(
@@ -62,6 +63,8 @@ def try_drafts(
     except ExecutionError as exc:
         note(f"Not tried: {exc}")
         return {}
+    if found and all(tried.verdict.kind is VerdictKind.CONTEXT for tried in found):
+        note(f"Nothing was judged: {found[0].verdict.message} Fill or mend the cells above first.")
     return {int(tried.key): tried for tried in found}
 
 

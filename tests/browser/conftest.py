@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,10 @@ class Lab:
             notebook = {"cells": content, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
             (self.root / name).write_text(json.dumps(notebook))
         return name
+
+    def handle(self, page: Page, name: str) -> "NotebookPage":
+        """Handle a notebook that a test opened on a page of its own."""
+        return NotebookPage(self, page, name)
 
     def call(self, path: str, *, method: str = "GET", body: object = None) -> Any:
         request = urllib.request.Request(
@@ -180,8 +185,25 @@ class NotebookPage:
         return json.loads(self.path.read_text())
 
 
-def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
-    """Run a server whose settings, workspaces and notebooks all lie in a folder."""
+def start_lab(
+    folder: Path,
+    provider: str,
+    *,
+    base_url: str = "/",
+    options: Sequence[str] = (),
+    python_path: Path | None = None,
+    config_path: Path | None = None,
+) -> Iterator[Lab]:
+    """Run a server whose settings, workspaces and notebooks all lie in a folder.
+
+    Args:
+        folder: An empty one.
+        provider: URI of what answers.
+        base_url: Path that the server lives under.
+        options: More for JupyterLab's command line.
+        python_path: More packages than the tests' own.
+        config_path: Where those have their configuration.
+    """
     built = ROOT / "jupyt5" / "labextension"
     if not (built / "package.json").is_file():
         pytest.fail("The interface is not built. Run `make test`, or jlpm build:prod.")
@@ -195,12 +217,12 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
     connections.touch()
     env = os.environ | {
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_CONFIG_PATH": str(folder / "etc"),
+        "JUPYTER_CONFIG_PATH": join_paths(folder / "etc", config_path),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "IPYTHONDIR": str(folder / "ipython"),
-        "PYTHONPATH": os.pathsep.join([str(folder / "site"), str(ROOT)]),
+        "PYTHONPATH": join_paths(folder / "site", ROOT, python_path),
         "JUPYT5_TEST_CONNECTIONS": str(connections),
     }
     with socket.socket() as free:
@@ -214,6 +236,8 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder / 'root'}",
         f"--JuPyT5App.provider={provider}",
+        f"--ServerApp.base_url={base_url}",
+        *options,
         *(
             f"--{app}.{option}"
             for app in ("LabApp", "JupyterNotebookApp")
@@ -226,13 +250,17 @@ def start_lab(folder: Path, provider: str) -> Iterator[Lab]:
     log = folder / "server.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(command, env=offline_environment(env), stdout=sink, stderr=sink)
-    lab = Lab(f"http://127.0.0.1:{port}/", folder / "root", connections)
+    lab = Lab(f"http://127.0.0.1:{port}{base_url}", folder / "root", connections)
     try:
         wait_for_server(lab, process, log)
         yield lab
     finally:
         process.terminate()
         process.wait(30)
+
+
+def join_paths(*paths: Path | None) -> str:
+    return os.pathsep.join(str(path) for path in paths if path)
 
 
 def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -251,6 +279,18 @@ def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> 
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A server that answers ``answer = 42`` unless a test asks for another provider."""
     yield from start_lab(tmp_path_factory.mktemp("lab"), "fake:text=answer+%3D+42")
+
+
+@pytest.fixture(scope="module")
+def make_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Lab]]:
+    """Start a server of one's own, see ``start_lab``; it ends with the module's tests."""
+    with ExitStack() as stack:
+
+        def make(provider: str, **options: Any) -> Lab:
+            folder = tmp_path_factory.mktemp("lab")
+            return stack.enter_context(contextmanager(start_lab)(folder, provider, **options))
+
+        yield make
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.sign import NotebookNotary
 
 from jupyt5 import __version__
 from jupyt5.cli import main
-from jupyt5.cli.lab import DEMO_NAME, build_command
+from jupyt5.cli.lab import DEMO_FOLDER, DEMO_NAMES, build_command
 from jupyt5.errors import UsageError
 from jupyt5.server.offline import LAB_OFFLINE_ARGS
 
@@ -117,15 +119,31 @@ def test_lab_is_offline_and_passes_arguments_on(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "data"]
 
 
-def test_lab_opens_the_demo_and_never_overwrites_it(tmp_path: Path) -> None:
-    demo = tmp_path / DEMO_NAME
+def test_lab_opens_the_demos_and_never_overwrites_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    demos = tmp_path / DEMO_FOLDER
     command = build_command(["--port", "8890"], provider=None, folder=tmp_path)
-    assert str(demo) in command
+    assert "--LabApp.default_url=/lab/tree/jupyt5-demos/demo.ipynb" in command
+    assert f"--ServerApp.root_dir={tmp_path}" in command
     assert not any("provider" in argument for argument in command)
-    assert json.loads(demo.read_bytes())["nbformat"] == 4
-    demo.write_text("mine")
+    assert sorted(path.name for path in demos.iterdir()) == sorted(DEMO_NAMES)
+    notary = NotebookNotary()
+    for path in demos.iterdir():
+        assert notary.check_signature(nbformat.read(path, as_version=4))
+    notary.store.close()
+    (demos / "demo.ipynb").write_text("mine")
+    (demos / "homework.ipynb").unlink()
     build_command([], provider=None, folder=tmp_path)
-    assert demo.read_text() == "mine"
+    assert (demos / "demo.ipynb").read_text() == "mine"
+    assert json.loads((demos / "homework.ipynb").read_bytes())["nbformat"] == 4
+
+
+def test_lab_leaves_the_root_to_whoever_names_one(tmp_path: Path) -> None:
+    command = build_command(["--notebook-dir", "/data"], provider=None, folder=tmp_path)
+    assert not any("root_dir" in argument or "default_url" in argument for argument in command)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lab_refuses_a_wrong_provider_before_it_starts(tmp_path: Path) -> None:

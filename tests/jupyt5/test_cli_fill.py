@@ -314,6 +314,15 @@ class TestTry:
         assert fill(notebook, "--provider", fake(), "--try", cell_idx=3) == 2
         assert "another code cell below" in capsys.readouterr().err
 
+    def test_a_cell_above_that_fails_is_named(self, notebook, capsys):
+        path = save(
+            notebook, cell("code", "y = x"), cell("code", ""), cell("code", "assert y"), metadata={}
+        )
+        assert fill(path, "--provider", fake("pass"), "--try", cell_idx=1) == 0
+        message = capsys.readouterr().err
+        assert "Nothing was judged: Context cell 0 raised NameError" in message
+        assert "cells above first" in message
+
     def test_no_sandbox(self, notebook, capsys, monkeypatch):
         from jupyt5.errors import ExecutionError
         from jupyt5.execution import trials

@@ -9,6 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from jupyt5.errors import ExecutionError
+from jupyt5.execution.trials import find_walls
 from jupyt5.magics import FillMagics
 from jupyt5.providers import fake
 
@@ -44,6 +46,15 @@ def session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]
     shell.reset(new_session=False)
 
 
+@pytest.fixture
+def walls() -> None:
+    """Skip where this machine cannot wall a candidate in."""
+    try:
+        find_walls(None)
+    except ExecutionError as exc:
+        pytest.skip(str(exc))
+
+
 def test_the_answer_becomes_the_next_input_and_is_not_run(session: Session):
     session.run("x = 1")
     session.run("%fill one more than x")
@@ -77,6 +88,85 @@ def test_the_model_sees_what_was_run_and_what_is_asked(
     assert (seen[1].target_idx, seen[1].prefix, seen[1].num_context_cells) == (2, "# go on\n", 2)
 
 
+def test_what_stands_below_a_mark_is_the_next_cell(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[Any] = []
+    original = fake.FakeProvider.generate
+
+    def generate(self: Any, request: Any, *args: Any) -> Any:
+        seen.append(request)
+        return original(self, request, *args)
+
+    monkeypatch.setattr(fake.FakeProvider, "generate", generate)
+    session.run("x = 1\n%load_ext jupyt5")
+    session.run("%%fill\n# one more than x\n\n# %% tests\nassert y == 2\n")
+    (request,) = seen
+    assert [cell.source for cell in request.cells] == [
+        "x = 1\n",
+        "# one more than x",
+        "assert y == 2\n",
+    ]
+    assert (request.target_idx, request.num_following_cells) == (1, 1)
+    assert session.next_input == (
+        "# one more than x\ny = x + 1\n# %% tests\nassert y == 2\n",
+        True,
+    )
+
+
+@pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
+def test_tried_in_a_sandbox_the_passing_one_is_taken(
+    session: Session, capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: Any
+):
+    monkeypatch.chdir(tmp_path)
+    uri = "fake:text=y+=+x&text=y+=+x+%2B+1;+open(%27made%27,+%27w%27)&text=y+=+1/0&logprob=-0.1"
+    session.run("x = 1")
+    session.run("x = 1 / 0")  # what failed here does not fail there
+    session.run(f"%%fill -n 3 --try --provider {uri}\n# %%\nassert y == 2")
+    shown = capsys.readouterr().out
+    assert "# --- 1 of 3  (-0.10 nats/token)  wrong" in shown
+    assert "# --- 2 of 3  (-0.20 nats/token)  passed\n" in shown
+    assert "# --- 3 of 3  (-0.30 nats/token)  error" in shown
+    assert session.next_input == ("y = x + 1; open('made', 'w')\n# %%\nassert y == 2\n", True)
+    assert "y" not in session.shell.user_ns
+    assert list(tmp_path.glob("made")) == []
+
+
+@pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
+def test_where_none_passes_the_likeliest_is_taken(
+    session: Session, capsys: pytest.CaptureFixture[str]
+):
+    session.run("%%fill --try --provider fake:text=y+=+3\n# %%\nassert y == 2")
+    assert "# None of the 1 passes the tests." in capsys.readouterr().out
+    assert session.next_input == ("y = 3\n# %%\nassert y == 2\n", True)
+
+
+@pytest.mark.kernel
+@pytest.mark.usefixtures("walls")
+def test_an_input_that_fails_only_there_is_named(
+    session: Session, capsys: pytest.CaptureFixture[str]
+):
+    session.run("import os")
+    session.shell.user_ns["secret"] = 1  # not from an input: it is not there again
+    session.run("x = secret")
+    session.run("%%fill --try\n# %%\nassert y == 2")
+    assert "# Nothing was judged: Context cell 1 raised NameError" in capsys.readouterr().out
+
+
+def test_without_a_sandbox_nothing_is_tried(
+    session: Session, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*args: object, **options: object) -> Any:
+        raise ExecutionError("No sandbox here.")
+
+    monkeypatch.setattr("jupyt5.magics.try_fresh", refuse)
+    session.run("%%fill --try\n# %%\nassert y == 2")
+    assert "Not tried: No sandbox here." in capsys.readouterr().out
+    assert session.next_input == ("y = x + 1\n# %%\nassert y == 2\n", True)
+
+
 def test_several_are_shown(session: Session, capsys: pytest.CaptureFixture[str]):
     session.run("%fill -n 2 --show add")
     shown = capsys.readouterr().out
@@ -95,6 +185,8 @@ def test_several_are_shown(session: Session, capsys: pytest.CaptureFixture[str])
         ("%fill -n many x", "-n many is no whole number"),
         ("%fill --max-tokens 0 x", "--max-tokens 0"),
         ("%fill --colour x", "colour"),
+        ("%fill --try x", "below a line `# %%`"),
+        ("%%fill --try\nx = 1\n# %%\n", "below a line `# %%`"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -132,7 +224,7 @@ def test_a_model_is_loaded_once(session: Session, monkeypatch: pytest.MonkeyPatc
 
 def test_options_are_documented():
     text = FillMagics.fill.__doc__ or ""
-    for option in ("-n", "--provider", "--context", "--max-tokens", "--seed", "--show"):
+    for option in ("-n", "--provider", "--context", "--max-tokens", "--seed", "--show", "--try"):
         assert option in text
 
 

@@ -78,9 +78,9 @@ def test_base_install_names_no_training_package():
 def test_extra_all_holds_every_user_extra():
     (union,) = PROJECT["optional-dependencies"]["all"]
     held = set(union.partition("[")[2].rstrip("]").split(","))
-    # `curate` is not wanted by accident: nbgrader adds its panels to JupyterLab. `gguf` compiles
+    # `curate` and `collaborate` are not wanted by accident: they change JupyterLab. `gguf` compiles
     # where there is no wheel.
-    apart = {"all", "dev", "node", "curate", "gguf"}
+    apart = {"all", "dev", "node", "curate", "collaborate", "gguf"}
     assert held == set(PROJECT["optional-dependencies"]) - apart
 
 

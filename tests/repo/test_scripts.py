@@ -43,7 +43,8 @@ def whole_wheel(check_wheel: ModuleType) -> dict[str, int]:
     ]
     config = f"{data}/etc/jupyter/jupyter_server_config.d/jupyt5.json"
     model = [f"{check_wheel.MODEL}/{file}" for file in check_wheel.MODEL_FILES]
-    others = [config, "jupyt5/demo/demo.ipynb", "jupyt5-0.1.0.dist-info/METADATA"]
+    demos = [f"jupyt5/demo/{name}.ipynb" for name in ("data-analysis", "demo", "homework")]
+    others = [config, *demos, "jupyt5-0.1.0.dist-info/METADATA"]
     return dict.fromkeys([*packages, *interface, *model, *others], 9)
 
 
