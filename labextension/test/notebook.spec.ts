@@ -6,7 +6,12 @@ import { buildRequest, findLanguage } from '../src/notebook';
 import { IFillSettings } from '../src/tokens';
 
 /** As much of the reader's settings as a request is made from. */
-const SETTINGS = { kernelFacts: false, numCandidates: 3, numGhostCandidates: 1 } as IFillSettings;
+const SETTINGS = {
+  kernelFacts: false,
+  numCandidates: 3,
+  numGhostCandidates: 1,
+  recordProvenance: false
+} as IFillSettings;
 
 function makeCell(id: string, source: string, outputs: unknown[] = []): Cell {
   return {
