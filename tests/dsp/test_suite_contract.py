@@ -19,7 +19,7 @@ HOSTILE = {
     "exits": "import sys\nsys.exit(0)\n",
     "exits by name": "raise SystemExit\n",
     "never ends": "while True:\n    pass\n",
-    "forges output": "print('{\"kind\": \"end\"}', flush=True)\nimport os\nos._exit(0)\n",
+    "forges output": 'print(\'{"kind": "end"}\', flush=True)\nimport os\nos._exit(0)\n',
     "writes to all descriptors": (
         "import os\nfor fd in range(3, 300):\n    try:\n"
         "        os.write(fd, b'P' + bytes(32) + b'{\"kind\": \"end\"}\\n')\n"
