@@ -28,11 +28,11 @@ def make_job(
     runs_all: bool = False,
     forced: bool = False,
 ) -> Job:
-    """Plan attempts at problems of one notebook.
+    """Plan attempts at problems of one notebook, or at programs.
 
     Args:
         problem_set: The set.
-        attempts: What to try, by task id; all problems of the same notebook.
+        attempts: What to try, by task id; all problems of the same notebook or batch.
         seed: Of hash seeds and random generators.
         runs_all: Whether the notebook is run to the end of its last problem in any case.
         forced: Fork even where that is not sound.
@@ -41,6 +41,8 @@ def make_job(
         (problem for problem in problem_set.problems if problem.task_id in attempts),
         key=lambda problem: problem.cell_idx,
     )
+    if problem_set.has_programs:
+        return _make_program_job(problem_set, problems, attempts, seed)
     cells = problem_set.cells_of(problems[0])
     end = max(max(problem.grading_idxs) for problem in problems) + 1
     own = {idx for problem in problems for idx in problem.grading_idxs}
@@ -57,6 +59,31 @@ def make_job(
         folder=folder_of(problems[0]),
         seed=seed,
         runs_all=runs_all,
+    )
+
+
+def _make_program_job(
+    problem_set: ProblemSet,
+    problems: Sequence[Problem],
+    attempts: Mapping[str, Sequence[Attempt]],
+    seed: int,
+) -> Job:
+    tasks = [
+        replace(
+            _make_task(problem_set, problem, attempts[problem.task_id]),
+            cells=tuple((i, cell.source) for i, cell in enumerate(problem_set.cells_of(problem))),
+        )
+        for problem in problems
+    ]
+    preload = dict.fromkeys(
+        name for problem in problems if problem.form for name in problem.form.preload
+    )
+    return Job(
+        cells=(),
+        tasks=tuple(tasks),
+        seed=seed,
+        runs_as=problem_set.runs_as,
+        preload=tuple(preload),
     )
 
 
