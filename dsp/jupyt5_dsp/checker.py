@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["Checker", "Execute"]
 
 Execute = Callable[[Sequence[Attempt]], Iterator[Judged]]
-"""Runs attempts, each in a process of its own, and yields how each of them ended, in any order."""
+"""Runs attempts, each in a process of its own, and yields how each of them ended, in any order.
+
+Every call has a worker of its own, so no attempt's memory ever held another call's texts.
+"""
 
 
 class Checker(Protocol):
@@ -24,6 +27,11 @@ class Checker(Protocol):
     @property
     def version(self) -> str:
         """Names the rules: findings that were made under others are made again."""
+        ...
+
+    @property
+    def output_bytes(self) -> int:
+        """How much of what a run prints is kept for it."""
         ...
 
     def judge(

@@ -19,6 +19,8 @@ _EXAMPLES = """examples:
     --validation validation.jsonl --out runs/gold
   dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
   dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
+  dsp-eval suites
+  dsp-eval run --suite humaneval --problems HumanEval.jsonl.gz --samples gold --out runs/he
   dsp-eval report runs/nano
   dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
@@ -67,13 +69,21 @@ def _run(args: argparse.Namespace) -> int:
     return console.EXIT_OK
 
 
-def _report(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.report import write_references, write_report
-    from jupyt5_dsp.suites import find_suite
+def _suites(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import list_suites, print_suites
 
-    if args.problems:
-        write_references(args.run, find_suite("dsp").load(args.problems))
-    print(write_report(args.run))
+    found = list_suites()
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print_suites(found, print)
+    return console.EXIT_OK
+
+
+def _report(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import report
+
+    print(report(args))
     return console.EXIT_OK
 
 
@@ -143,6 +153,8 @@ def _make_parser() -> argparse.ArgumentParser:
     run = add_command("run", "grade samples and report pass@k", _run)
     _add_run(run)
     _add_execution(run)
+    suites = add_command("suites", "which benchmarks there are", _suites)
+    suites.add_argument("--json", action="store_true", help="print JSON on stdout")
     report = add_command("report", "make a run's report.html again", _report)
     report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
     report.add_argument(
@@ -159,12 +171,29 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _add_validate(validate: argparse.ArgumentParser) -> None:
-    validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
+    validate.add_argument(
+        "problems", type=Path, metavar="PATH", help="folder with problems.jsonl, or a suite's file"
+    )
+    _add_suite(validate)
     validate.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
         help="write findings here as they come; a broken validation goes on from them",
+    )
+
+
+def _add_suite(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--suite", default="dsp", help="benchmark; dsp-eval suites lists them")
+    add("--presentation", metavar="NAME", help="how its problems are shown (default: the first)")
+    add(
+        "--option",
+        type=_option,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another of the suite's options; may be repeated",
     )
 
 
@@ -201,8 +230,10 @@ def _add_fetch(fetch: argparse.ArgumentParser) -> None:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
-    add("--suite", default="dsp", help="benchmark")
-    add("--problems", type=Path, required=True, metavar="DIR", help="folder with problems.jsonl")
+    add(
+        "--problems", type=Path, required=True, metavar="PATH", help="folder, or a suite's own file"
+    )
+    _add_suite(run)
     source = run.add_mutually_exclusive_group(required=True)
     source.add_argument("--provider", metavar="URI", help="model to ask, e.g. jupyt5:nano")
     source.add_argument("--samples", metavar="FILE|gold", help="completions, or the references")
@@ -259,6 +290,14 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
         help="wall around the code; none: no protection; auto: what works here, or a refusal",
     )
     add("--json", action="store_true", help="print JSON on stdout")
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        message = f"{text} is not NAME=VALUE"
+        raise argparse.ArgumentTypeError(message)
+    return name, value
 
 
 def _count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Runs of one notebook, or of programs, that show whether its problems are fit to judge anything."""
+"""Runs of a notebook, or of programs, that show whether problems are fit to judge anything."""
 
 import re
 import threading
@@ -221,6 +221,8 @@ class _NotebookRuns:
         """Say how often to run the notebook again: where chance may play, or it failed."""
         if first.wall_s > _LONG_NOTEBOOK_S:
             return 0
+        if self._grader.problem_set.checker is not None:
+            return 1  # under another hash seed, against what was printed under the first
         if any(self._may_depend_on_chance(problem) for problem in self._problems):
             return _NUM_CHANCE_RUNS
         own_failure = {VerdictKind.WRONG, VerdictKind.ERROR}

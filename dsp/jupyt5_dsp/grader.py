@@ -22,7 +22,7 @@ from jupyt5.execution.views import make_view, remove_folder
 from jupyt5.notebook import Notebook
 from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.fingerprint import digest_files
-from jupyt5_dsp.plans import make_job
+from jupyt5_dsp.plans import make_job, preload_of
 from jupyt5_dsp.problems import Problem, ProblemSet
 
 __all__ = ["Execution", "Grader", "derive_seed", "describe_environment"]
@@ -87,6 +87,7 @@ class Grader:
         interpreter = self.execution.interpreter
         used = {problem.notebook_path for problem in self.problem_set.problems}
         names = find_imports([self.problem_set.notebooks[path] for path in used])
+        names += tuple(name for one in self.problem_set.problems for name in preload_of(one))
         if not self.problem_set.has_programs:
             names = (*_OF_ALL_NOTEBOOKS, *names)
         _warm_up(Path(self._home.name), interpreter, names)
@@ -166,11 +167,14 @@ class Grader:
         return tuple(path for one in found if isinstance(one, Opened) for path in one.paths)
 
     def _make_setting(self, problem: Problem, isolation: Isolation | None) -> Setting:
-        execution = self.execution
+        execution, checker = self.execution, self.problem_set.checker
+        limits = execution.limits
+        if checker is not None:
+            limits = replace(limits, output_bytes=checker.output_bytes)
         return Setting(
             interpreter=execution.interpreter,
             sandbox=execution.sandbox,
-            limits=execution.limits,
+            limits=limits,
             view_path=self._view_of(problem),
             isolation=isolation or execution.isolation,
         )
@@ -226,7 +230,10 @@ def describe_environment(problem_set: ProblemSet, execution: Execution) -> dict[
     """Return what verdicts depend on besides the problems: versions and the sandbox."""
     interpreter = execution.interpreter
     # Of the whole set: a run over some of its problems is the same environment.
-    imported = find_imports(list(problem_set.notebooks.values()))
+    imported = (
+        *find_imports(list(problem_set.notebooks.values())),
+        *(name for problem in problem_set.problems for name in preload_of(problem)),
+    )
     names = {name.partition(".")[0] for name in imported}
     wanted = {owner for name in names for owner in interpreter.owners.get(name, ())}
     return {

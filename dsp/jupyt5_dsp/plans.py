@@ -8,7 +8,7 @@ from jupyt5.execution.verdicts import CellReply, Stage
 from jupyt5_dsp.mutants import binds_names
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["folder_of", "forgives_context", "make_job", "restage"]
+__all__ = ["folder_of", "forgives_context", "make_job", "preload_of", "restage"]
 
 
 def forgives_context(problem: Problem) -> bool:
@@ -75,9 +75,7 @@ def _make_program_job(
         )
         for problem in problems
     ]
-    preload = dict.fromkeys(
-        name for problem in problems if problem.form for name in problem.form.preload
-    )
+    preload = dict.fromkeys(name for problem in problems for name in preload_of(problem))
     return Job(
         cells=(),
         tasks=tuple(tasks),
@@ -93,6 +91,11 @@ def folder_of(problem: Problem) -> str:
     if problem.repository_name:
         folder = folder[len(problem.repository_name) :].lstrip("/")
     return folder or "."
+
+
+def preload_of(problem: Problem) -> tuple[str, ...]:
+    """Return the modules that a worker imports for a program before it forks."""
+    return problem.form.preload if problem.form else ()
 
 
 def restage(replies: Sequence[CellReply], problem: Problem) -> tuple[CellReply, ...]:

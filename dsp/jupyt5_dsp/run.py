@@ -48,7 +48,7 @@ class RunConfig:
     Exactly one of ``provider_uri`` and ``samples`` is set; ``samples`` is a path or ``gold``.
     ``engine`` says where notebooks run: in processes here, or on a Ray cluster.
     ``validation_path`` names findings of ``dsp-eval validate`` to start from. ``strict`` counts
-    passes with a suspicion flag as failed.
+    passes with a suspicion flag as failed. ``options`` are the suite's, as its problems were read.
     """
 
     out_path: Path
@@ -62,6 +62,7 @@ class RunConfig:
     samples: str | None = None
     max_samples: int | None = None
     validation_path: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> dict[str, object]:
@@ -180,6 +181,8 @@ def _make_identity(
         "strict": config.strict,
         **asdict(config.execution.limits),
     }
+    if config.options:
+        settings["options"] = dict(config.options)
     if config.provider_uri is not None:
         provider = config.provider_uri
         settings |= asdict(config.generation)
@@ -234,8 +237,7 @@ def _open_fanout(grader: Grader, config: RunConfig) -> Generator[Fanout]:
     if config.engine == "local":
         yield LocalFanout(grader, config.num_workers)
         return
-    root_path = grader.problem_set.root_path
-    with RayFanout(root_path, config.execution, config.num_workers) as fanout:
+    with RayFanout(grader.problem_set, config.execution, config.num_workers) as fanout:
         yield fanout
 
 

@@ -1,4 +1,8 @@
-"""Samples: completions by task id, from a file, from the references, or from a provider."""
+"""Samples: completions by task id, from a file, from the references, or from a provider.
+
+Text from a file is taken as it is; what a provider generates is cleaned and cut at the suite's
+stops, with the model's own text beside it as ``raw``.
+"""
 
 import logging
 import threading
@@ -13,7 +17,16 @@ from jupyt5_dsp.grader import derive_seed
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, render_jsonl, repair_jsonl
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["Generation", "Sample", "generate_samples", "make_gold", "read_samples", "write_samples"]
+__all__ = [
+    "Generation",
+    "Sample",
+    "cut_at_stop",
+    "generate_samples",
+    "make_gold",
+    "make_request",
+    "read_samples",
+    "write_samples",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +154,21 @@ def generate_samples(
 
 
 def make_request(problem_set: ProblemSet, problem: Problem, generation: Generation) -> FillRequest:
-    """Return what a provider sees: the notebook with references, but not this problem's own."""
+    """Return what a provider sees: the notebook with references, but not this problem's own.
+
+    Where the suite shows something else, it sees all of that, and nothing of the tests.
+    """
+    shown = problem.shown
+    if shown:
+        return FillRequest(
+            cells=shown.cells,
+            target_idx=shown.target_idx,
+            prefix=shown.prefix,
+            suffix=shown.suffix,
+            num_context_cells=shown.target_idx,
+            num_following_cells=len(shown.cells) - shown.target_idx - 1,
+            skip_blank=False,
+        )
     cells = list(problem_set.cells_of(problem))
     prefix = problem_set.prefix_of(problem)
     cells[problem.cell_idx] = replace(cells[problem.cell_idx], source=prefix)
@@ -186,14 +213,19 @@ def _ask(
             f"{problem.task_id}. Run the command again to go on from here."
         )
         raise ProviderError(message)
-    return [_take_draft(problem, drafts[idx]) for idx in sorted(drafts)]
+    return [_take_draft(problem, drafts[idx], problem_set.stops) for idx in sorted(drafts)]
 
 
-def _take_draft(problem: Problem, draft: Draft) -> Sample:
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """Return generated text up to the first of a suite's stops."""
+    return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
+
+
+def _take_draft(problem: Problem, draft: Draft, stops: Sequence[str]) -> Sample:
     return Sample(
         task_id=problem.task_id,
         sample_idx=draft.hypothesis_idx,
-        completion=draft.text,
+        completion=cut_at_stop(draft.text, stops),
         mean_logprob=draft.mean_logprob,
         raw=draft.raw,
     )

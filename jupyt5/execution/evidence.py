@@ -81,7 +81,8 @@ def read_sample(content: Fields, task: Task, *, has_context: bool = False) -> Sa
     own = _read_own(content, report, by_kind, task)
     if content.get("ended") == "context timeout" or _died_in_context(content, by_kind):
         own = [_end_context(content, task, context)]
-    printed, num_printed = str(content.get("output") or ""), _read_count(content, "num_output_bytes")
+    printed = str(content.get("output") or "")
+    num_printed = _read_count(content, "num_output_bytes")
     output = make_plain(printed + str(content.get("errors") or ""))
     num_bytes = num_printed + _read_count(content, "num_error_bytes")
     dropped = max(num_bytes - len(output.encode()), 0)

@@ -14,7 +14,7 @@ import time
 
 from . import guard, linux, proof
 from . import shell as shells
-from .program import Program, ProgramEnded
+from .program import Program, ProgramEndedError
 
 __all__ = [
     "REPORT_FD",
@@ -229,7 +229,7 @@ def _run_solution(plan, source, story):
     story.tell("solution", error=error, wall_s=wall_s)
     story.stage = "grading"
     if is_program and error is not None:
-        raise ProgramEnded
+        raise ProgramEndedError
 
 
 def _make_mark(story, idx):
