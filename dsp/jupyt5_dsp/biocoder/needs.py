@@ -178,33 +178,41 @@ class _Finder:
                 self._add_import(module, imported, name, attributes.get(name, frozenset()))
 
     def add_own_class(self, module: Module, owner: Definition, asked_by: Definition) -> None:
-        """Take up the class of a function: what the function uses of it, and its bases."""
-        wanted = {"__init__"} | _list_members_used(asked_by.node, owner.name)
-        used: set[str] = set()
+        """Take up the class of a function and its bases: of each, what the function uses."""
+        family = self._list_family(module, owner)
+        used: list[set[str]] = [set() for _ in family]
+        wanted = [(0, "__init__"), *_list_members_used(asked_by.node, owner.name, 0)]
         while wanted:
-            name = wanted.pop()
-            member = owner.members.get(name)
-            if member is None or name in used or member is asked_by:
-                continue
-            used.add(name)
-            self.use(module, member)
-            wanted |= _list_members_used(member.node, owner.name)
-        self._use_header(module, owner)
-        without = asked_by.name if owner.members.get(asked_by.name) is asked_by else ""
-        text = render_skeleton(owner, only=frozenset(used), without=without)
-        self._found["class"].setdefault(text)
-        self._add_bases(module, owner, asked_by)
+            start, name = wanted.pop()
+            for idx in range(start, len(family)):
+                where, kind = family[idx]
+                member = kind.members.get(name)
+                if member is None:
+                    continue
+                if name not in used[idx] and member is not asked_by:
+                    used[idx].add(name)
+                    self.use(where, member)
+                    wanted += _list_members_used(member.node, kind.name, idx)
+                break
+        for (where, kind), names in zip(family, used, strict=True):
+            self.mark(where, kind.name)
+            self._use_header(where, kind)
+            without = asked_by.name if kind.members.get(asked_by.name) is asked_by else ""
+            text = render_skeleton(kind, only=frozenset(names), without=without)
+            self._found["class"].setdefault(text)
 
-    def _add_bases(self, module: Module, owner: Definition, asked_by: Definition) -> None:
-        node = owner.node
-        assert isinstance(node, ast.ClassDef)
-        for base in node.bases:
-            where, definition = self._find(module, ast.unparse(base))
-            if definition and definition.kind == "class" and where:
-                key = (where.name, definition.name)
-                if key not in self._seen:
-                    self._seen.add(key)
-                    self.add_own_class(where, definition, asked_by)
+    def _list_family(self, module: Module, owner: Definition) -> list[tuple[Module, Definition]]:
+        """Return a class and those of the project that it inherits from, nearest first."""
+        family = [(module, owner)]
+        for where, kind in family:
+            node = kind.node
+            assert isinstance(node, ast.ClassDef)
+            for base in node.bases:
+                origin, definition = self._find(where, ast.unparse(base))
+                is_class = definition is not None and definition.kind == "class"
+                if origin and definition and is_class and (origin, definition) not in family:
+                    family.append((origin, definition))
+        return family
 
     def _use_header(self, module: Module, owner: Definition) -> None:
         node = owner.node
@@ -302,14 +310,21 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _list_members_used(node: ast.AST, class_name: str) -> set[str]:
-    """Return the attributes that are taken from ``self``, ``cls``, ``super()`` or the class."""
-    found: set[str] = set()
+def _list_members_used(node: ast.AST, class_name: str, idx: int) -> list[tuple[int, str]]:
+    """Return attributes of ``self``, ``cls``, ``super()`` or the class, with where to look first.
+
+    Args:
+        node: A member.
+        class_name: Its class.
+        idx: That class's place among its bases; what ``super()`` has is looked for behind it.
+    """
+    found: list[tuple[int, str]] = []
     for one in ast.walk(node):
         if not isinstance(one, ast.Attribute):
             continue
         holder = one.value
-        is_own = isinstance(holder, ast.Name) and holder.id in ("self", "cls", class_name)
-        if is_own or (isinstance(holder, ast.Call) and ast.unparse(holder.func) == "super"):
-            found.add(one.attr)
+        if isinstance(holder, ast.Name) and holder.id in ("self", "cls", class_name):
+            found.append((0, one.attr))
+        elif isinstance(holder, ast.Call) and ast.unparse(holder.func) == "super":
+            found.append((idx + 1, one.attr))
     return found

@@ -50,39 +50,6 @@ ba1n ba3a ba3c ba3d ba3e ba4b ba9c corr dbru grph mrep perm revp sign suff
 _WORDS = """
 ba1b ba1e ba1i ba1j ba2a ba4e ba4h
 """
-RULES_BY_ID",
-    "RosalindPair",
-    "load_rosalind",
-    "make_rosalind_test",
-    "read_pairs",
-]
-
-_INPUT_NAME = "input.txt"
-_MOST_PAIR_BYTES = 16 << 20
-_RUN = f'''
-
-if __name__ == "__main__":
-    if "main" in globals():
-        main("{_INPUT_NAME}")
-    else:
-        with open("{_INPUT_NAME}") as stream:
-            print(solve(stream.read()))
-'''
-
-# Where rosalind.info accepts more than one text: decimal numbers (within 0.001), lists whose
-# lines or words may come in any order. All other ids are compared as texts.
-_NUMBERS = """
-afrq ba10a ba10b ba10c ba10d ba10h ba10i ba10j ba10k ba7d ba7e ba8a ba8b ba8c ba8d ba8e conv ebin
-eval foun gc iev indc iprb lia mend pdst prob prtm rstr sexl spec wfmd
-"""
-_LINES = """
-ba1l ba3a ba3b ba3c ba3d ba3e ba4b ba4h ba5m ba9c ba9d ba9p corr ctbl dbru eubt full grph mgap
-nwck rsub sset suff trie
-"""
-_WORDS = """
-ba1b ba1d ba1e ba1f ba1g ba1i ba1j ba1n ba2a ba4c ba4e ba9g ba9h ba9n frmt kmp lcsm ling mrep perm
-qrtd revp sign sort sseq subs
-"""
 RULES_BY_ID: dict[str, str] = {
     **dict.fromkeys(_NUMBERS.split(), "numbers"),
     **dict.fromkeys(_LINES.split(), "lines"),

@@ -261,7 +261,7 @@ def _uses_of_header(node: FunctionNode) -> frozenset[str]:
     parts: list[ast.AST] = [*node.decorator_list, node.args]
     if node.returns:
         parts.append(node.returns)
-    return frozenset().union(*(_names_in(part) for part in parts))
+    return frozenset(name for part in parts for name in _names_in(part))
 
 
 def _names_in(node: ast.AST) -> frozenset[str]:
