@@ -25,7 +25,8 @@ _EXAMPLES = """examples:
   dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
   dsp-eval build my-course/ --out problems/
-  dsp-eval fetch --out dsp/
+  dsp-eval fetch dsp --out dsp/
+  dsp-eval fetch humaneval --out data/
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
 """
@@ -166,7 +167,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_build(build)
     _add_execution(build)
     build.set_defaults(extra="curate", timeout_s=600.0)
-    _add_fetch(add_command("fetch", "rebuild the published DSP set from GitHub", _fetch))
+    _add_fetch(add_command("fetch", "get a suite's data from where they are published", _fetch))
     return parser
 
 
@@ -221,10 +222,12 @@ def _add_build(build: argparse.ArgumentParser) -> None:
 
 def _add_fetch(fetch: argparse.ArgumentParser) -> None:
     add = fetch.add_argument
+    sets = ("dsp", "humaneval", "mbpp", "biocoder")
+    add("data", nargs="?", default="dsp", choices=sets, metavar="SUITE", help=", ".join(sets))
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the set")
-    add("--mirror", default="https://github.com", metavar="BASE", help="before owner/name")
-    add("--manifest", type=Path, metavar="FILE", help="list of problems (default: DSP's)")
-    add("--workers", type=_count, default=4, help="repositories at a time")
+    add("--mirror", metavar="BASE", help="address or folder before owner/name (default: GitHub's)")
+    add("--manifest", type=Path, metavar="FILE", help="dsp: list of problems (default: DSP's)")
+    add("--workers", type=_count, default=4, help="dsp: repositories at a time")
     add("--json", action="store_true", help="print JSON on stdout")
 
 

@@ -24,6 +24,7 @@ from jupyt5_dsp.validation import validate_set
 if TYPE_CHECKING:
     from jupyt5_dsp.curation.build import Built
     from jupyt5_dsp.fetch import Fetched
+    from jupyt5_dsp.fetch_files import FetchedFiles
 
 __all__ = [
     "build",
@@ -172,15 +173,26 @@ def build(args: argparse.Namespace) -> "Built":
     return build(config)
 
 
-def fetch(args: argparse.Namespace) -> "Fetched":
-    """Do ``dsp-eval fetch``."""
-    from jupyt5_dsp.fetch import FetchConfig, fetch
+def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
+    """Do ``dsp-eval fetch``.
+
+    Raises:
+        UsageError: If a manifest is given for files that have none.
+    """
+    from jupyt5_dsp.fetch import DEFAULT_MIRROR, FetchConfig, fetch
+    from jupyt5_dsp.fetch_files import DATA_SETS, FILES_MIRROR, fetch_files
     from jupyt5_dsp.fetch_manifest import read_manifest
 
+    if args.data != "dsp":
+        if args.manifest:
+            message = f"--manifest is for dsp only; the files of {args.data} are known."
+            raise UsageError(message)
+        mirror = args.mirror or FILES_MIRROR
+        return fetch_files(args.data, args.out, mirror, DATA_SETS[args.data])
     config = FetchConfig(
         sources=read_manifest(args.manifest),
         out_path=args.out,
-        mirror=args.mirror,
+        mirror=args.mirror or DEFAULT_MIRROR,
         num_workers=args.workers,
     )
     return fetch(config)

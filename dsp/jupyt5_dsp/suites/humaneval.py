@@ -51,10 +51,11 @@ def _iter_programs(path: Path, *, as_markdown: bool) -> Iterator[Program]:
         except (SyntaxError, ValueError) as exc:
             message = f"{path}, record {line_number}: the prompt cannot be read: {exc}."
             raise ProblemSetError(message) from exc
+        # What follows a completion in the public harness: a line break, then the test.
+        suffix = "\n\n" if fields["test"].startswith("\n") else "\n"
         yield Program(
             task_id=fields["task_id"],
-            # A line break, as the public harness puts one between completion and test.
-            form=Form(reference=fields["canonical_solution"], prefix=prompt, suffix="\n"),
+            form=Form(reference=fields["canonical_solution"], prefix=prompt, suffix=suffix),
             grading=f"{fields['test']}\ncheck({entry_point})",
             shown=shown,
         )
