@@ -71,7 +71,8 @@ def _make_program_job(
     tasks = [
         replace(
             _make_task(problem_set, problem, attempts[problem.task_id]),
-            cells=tuple((i, cell.source) for i, cell in enumerate(problem_set.cells_of(problem))),
+            # Without the solution cell: it is the reference, and samples can look around.
+            cells=tuple((i, problem_set.cells_of(problem)[i].source) for i in problem.grading_idxs),
         )
         for problem in problems
     ]

@@ -66,7 +66,8 @@ def correct(problem: BioProblem, completion: str) -> Corrected:
 def _has_function(problem: BioProblem, text: str) -> bool:
     if problem.language == "java":
         return bool(re.search(rf"\b{re.escape(problem.function)}\s*\([^;]*\)[^;]*\{{", text))
-    return bool(re.search(rf"^[ \t]*(?:async +)?def +{re.escape(problem.function)}\b", text, re.M))
+    names = "|".join(map(re.escape, (problem.function, *problem.other_names)))
+    return bool(re.search(rf"^[ \t]*(?:async +)?def +(?:{names})\b", text, re.M))
 
 
 def _drop_echo(problem: BioProblem, text: str) -> str:

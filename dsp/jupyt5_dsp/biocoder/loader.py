@@ -1,8 +1,9 @@
 """Reads BioCoder's files in all layouts that are about.
 
-- *rows*: JSON Lines, one problem a line, as public copies have it (``golden``/``goldenCode``,
-  ``context``/``contextCode``, ``prompt``/``promptSummaryOnly``, ``id``/``test_case_id``). Where a
-  row has ``context_fuzz`` too, that is the test: the same program with markers of inputs.
+- *rows*: JSON Lines, one problem a line, as public copies have it: ``id``/``test_case_id``/
+  ``idx``, ``golden``/``goldenCode``/``solution``, ``context``/``contextCode``, and
+  ``prompt``/``promptSummaryOnly``/``problem``. Where a row has ``context_fuzz`` too, that is the
+  test: the same program with markers of inputs.
 - *layout A*: one JSON object of columns, ``{column: {"0": value}}``, with ``golden`` and counts.
 - *layout B*: the same with ``content``, ``signature``, ``comment`` and parts of the project.
 
@@ -26,6 +27,10 @@ Fields = Mapping[str, object]
 
 _COUNTS = ("comment_lines", "tokens", "lines", "parameters", "functions", "globals", "imports")
 _LONG_TEXTS = frozenset({"golden", "content", "comment", "imports", "additionalImports"})
+# What is no fact but a part of the problem, in rows of any copy.
+_OWN = frozenset({"id", "test_case_id", "idx", "prompt", "promptSummaryOnly", "problem", "code"})
+_OWN |= {"golden", "goldenCode", "solution", "context", "contextCode", "context_fuzz"}
+_OWN |= {"surroundings", "necessary"}
 _JAVA_WORDS = ("public ", "private ", "protected ", "static ", "final ")
 
 
@@ -91,18 +96,16 @@ def _complete(make: Callable[[Fields], BioProblem], fields: Fields, place: str) 
 
 
 def _make_from_row(fields: Fields) -> BioProblem:
-    golden = _text_of(fields, "golden", "goldenCode", "content")
+    golden = _text_of(fields, "golden", "goldenCode", "solution")
     name, header = names_function(golden)
-    known = {"id", "test_case_id", "task_id", "golden", "goldenCode", "context", "contextCode"}
-    known |= {"context_fuzz", "prompt", "promptSummaryOnly", "summary", "surroundings", "necessary"}
     return BioProblem(
-        task_id=_text_of(fields, "id", "test_case_id", "task_id"),
+        task_id=_text_of(fields, "id", "test_case_id", "idx"),
         language=str(fields.get("language") or "python").lower(),
         function=str(fields.get("function") or name),
         signature=str(fields.get("signature") or header),
         golden=golden,
         summary=str(
-            fields.get("prompt") or fields.get("promptSummaryOnly") or fields.get("summary") or ""
+            fields.get("prompt") or fields.get("promptSummaryOnly") or fields.get("problem") or ""
         ),
         context=str(
             fields.get("context_fuzz") or fields.get("context") or fields.get("contextCode") or ""
@@ -110,7 +113,7 @@ def _make_from_row(fields: Fields) -> BioProblem:
         surroundings=_texts_of(fields.get("surroundings")),
         necessary=_texts_of(fields.get("necessary")),
         class_name=str(fields.get("class_name") or ""),
-        facts={key: value for key, value in fields.items() if key not in known},
+        facts={key: value for key, value in fields.items() if key not in _OWN},
     )
 
 

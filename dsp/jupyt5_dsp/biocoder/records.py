@@ -17,6 +17,7 @@ class BioProblem:
         task_id: Unique in its file.
         language: ``python`` or ``java``.
         function: Name of the function.
+        other_names: Functions that a solution may define in its place.
         signature: Header of the function, decorators before it; without the final colon.
         summary: What the function has to do, in words; "" if the file has none.
         golden: Reference solution, the whole function.
@@ -38,6 +39,7 @@ class BioProblem:
     surroundings: tuple[str, ...] = field(default=(), repr=False)
     necessary: tuple[str, ...] = field(default=(), repr=False)
     class_name: str = ""
+    other_names: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
 
 

@@ -143,6 +143,7 @@ def _make_problem(name: str, golden: str, fields: Mapping[str, object]) -> BioPr
         signature="def main(file)",
         golden=golden,
         summary=f"{statement}\n{task}".strip(),
+        other_names=("solve",),
         facts={"track": cast("object", fields.get("track")), "title": title},
     )
 

@@ -15,7 +15,7 @@ from jupyt5_dsp.suites.options import PRESENTATION, Option
 __all__ = ["BioCoderSuite", "read_count"]
 
 _FILES = {
-    "python-public": ("python_public.jsonl",),
+    "python-public": ("python_public.jsonl", "test_tasks.jsonl"),
     "python-similar": ("python_similar.json", "python_similar_v1.json"),
     "java-public": ("java_public.json",),
     "java-similar": ("java_similar.json",),

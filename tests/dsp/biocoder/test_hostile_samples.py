@@ -1,5 +1,6 @@
 """Samples that want to pass without an answer, or to harm."""
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,30 +11,38 @@ from .fixtures import make_row, write_rows
 
 pytestmark = pytest.mark.kernel
 
+Grade = Callable[..., Any]
+
 # What the reference prints; every sample below looks for it, or knows it.
-SECRET = "918273645"
+# Another one each time: this file itself may be among what a sample can read.
+SECRET = str(10**11 + secrets.randbelow(10**11))
 GOLDEN = f"def add(a, b):\n    return {SECRET} + a + b\n"
 CONTEXT = "import os\n<<insert solution here>>\nprint(add(0, 0))\n"
-NEEDLE = "needle = '546372819'[::-1]\n"
+# Not a text of its own that it could find.
+NEEDLE = f"def needle():\n    return ''.join(reversed('{SECRET[::-1]}'))\n"
 LOOK = """
 def add(a, b):
     import gc, os, sys
     found = []
     def see(text):
-        if needle in str(text):
-            found.append(needle)
+        if needle() in str(text):
+            found.append(needle())
     see(os.environ)
     frame = sys._getframe().f_back.f_back
     while frame is not None:
         see(list(frame.f_locals.values()))
         frame = frame.f_back
-    for one in gc.get_objects():
+    try:
+        objects = gc.get_objects()
+    except PermissionError:  # refused in samples
+        objects = []
+    for one in objects:
         if isinstance(one, (dict, list, tuple)):
             try:
                 see(one)
             except Exception:
                 pass
-    for root in ("/proc/1", "/proc/self", "/proc/%d" % os.getppid()):
+    for root in ("/proc/1", "/proc/self", "/proc/" + str(os.getppid())):
         for name in ("environ", "cmdline"):
             try:
                 see(open(root + "/" + name, "rb").read())
@@ -51,11 +60,20 @@ def add(a, b):
 RIGHT = f"print({SECRET}, flush=True)\n"
 
 
-def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Callable[..., Any]) -> None:
+def test_no_sample_finds_the_answer(tmp_path: Path, grade: Grade) -> None:
+    path = write_rows(tmp_path / "set" / "rows.jsonl", [make_row("p", GOLDEN, CONTEXT)])
+    # No right sample beside it: what samples of one worker see of each other is no answer.
+    texts = {"looks around": NEEDLE + LOOK % str(tmp_path)}
+    graded = grade("biocoder", path, ["p"], texts, "--timeout-s", "20")
+    assert graded.validations["p"]["usable"] == "yes"
+    assert graded.verdicts("p") == {"looks around": "wrong"}
+    assert graded.by_problem["p"]["looks around"]["output_head"].strip() == "nothing found"
+
+
+def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Grade) -> None:
     path = write_rows(tmp_path / "set" / "rows.jsonl", [make_row("p", GOLDEN, CONTEXT)])
     texts = {
         "gold": GOLDEN,
-        "looks around": NEEDLE + LOOK % str(tmp_path),
         "ends after printing": f"import os\ndef add(a, b): pass\n{RIGHT}os._exit(0)\n",
         "killed after printing": (
             f"import os, signal\ndef add(a, b): pass\n{RIGHT}os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -73,9 +91,6 @@ def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Callable[..., A
     assert verdicts.pop("gold") == "passed"
     assert set(verdicts) == set(texts) - {"gold"}
     assert "passed" not in verdicts.values()
-    looked = graded.by_problem["p"]["looks around"]
-    assert looked["verdict"] == "wrong"
-    assert looked["output_head"].strip() == "nothing found"
     assert verdicts["ends after printing"] == "died"
     assert verdicts["prints much"] == "limit"
     assert verdicts["deep"] == "syntax"

@@ -44,6 +44,13 @@ def test_rows_with_the_names_of_the_public_copy(tmp_path: Path) -> None:
     assert (problem.golden, problem.context, problem.summary) == (GOLDEN, CONTEXT, "Do it.")
 
 
+def test_rows_with_the_names_of_a_third_copy(tmp_path: Path) -> None:
+    row = {"idx": "3c", "problem": "Do.", "solution": GOLDEN, "context": CONTEXT, "code": "x"}
+    (problem,) = load_problems(write_rows(tmp_path / "test_tasks.jsonl", row))
+    assert (problem.task_id, problem.golden, problem.summary) == ("3c", GOLDEN, "Do.")
+    assert not problem.facts
+
+
 def test_name_and_header_come_from_the_reference_where_they_are_missing(tmp_path: Path) -> None:
     (problem,) = load_problems(write_rows(tmp_path / "a.jsonl", {"id": "1", "golden": GOLDEN}))
     assert problem.function == "f"

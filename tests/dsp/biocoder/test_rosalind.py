@@ -95,7 +95,7 @@ def test_verdicts(tmp_path: Path, grade: Callable[..., Any]) -> None:
         "returns": "passed",
         "one too few": "wrong",
         "rounded": "wrong",
-        "nothing": "error",
+        "nothing": "syntax",
         "other file": "error",
     }
     assert graded.verdicts("iprb")["rounded"] == "passed"
