@@ -6,6 +6,7 @@ they were forked from, ever held the reference or what it printed. Outputs are c
 """
 
 import math
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,8 @@ _RULES_VERSION = "output-v1"
 _GOLDEN = "golden"
 # So many runs are made at once; more are made only of solutions that got the first input right.
 _FEW_RUNS = 40
-_GOLDEN_RUNS = 10  # of a reference, at least
+_CHANCE_RUNS = 10
+_CHANCE = re.compile(r"random|secrets|uuid|time|hash")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +144,10 @@ class OutputChecker:
 def _run_golden(test: OutputTest, execute: Execute) -> _Golden:
     source = test.slot.insert(test.problem.golden)
     num_inputs = len(test.inputs)
-    # Under other seeds each time: what an unseeded generator decides shows.
-    num_repeats = max(2, math.ceil(_GOLDEN_RUNS / num_inputs))
+    # Under other seeds each time: what an unseeded generator decides shows, in a few runs or in
+    # some more where it may be a toss of a coin.
+    num_repeats = math.ceil(_CHANCE_RUNS / num_inputs) if _CHANCE.search(source) else 0
+    num_repeats = max(2, num_repeats)
     programs = [Attempt(key=_GOLDEN, source=source, seed=idx) for idx in range(num_repeats)]
     runs = [
         replace(_make_run(test, program, idx), key=f"{repeat_idx}#{idx}")
