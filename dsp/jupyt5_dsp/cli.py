@@ -22,6 +22,7 @@ _EXAMPLES = """examples:
   dsp-eval suites
   dsp-eval run --suite humaneval --problems HumanEval.jsonl.gz --samples gold --out runs/he
   dsp-eval report runs/nano
+  dsp-eval report runs/nano runs/he runs/file --out overview/
   dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
   dsp-eval build my-course/ --out problems/
@@ -156,11 +157,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_execution(run)
     suites = add_command("suites", "which benchmarks there are", _suites)
     suites.add_argument("--json", action="store_true", help="print JSON on stdout")
-    report = add_command("report", "make a run's report.html again", _report)
-    report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
-    report.add_argument(
-        "--problems", type=Path, metavar="DIR", help="take reference solutions from here again"
-    )
+    _add_report(add_command("report", "make a run's page again, or one for several", _report))
     _add_compare(add_command("compare", "is run B better than run A?", _compare))
     _add_env(add_command("env", "lock file for an environment that executes notebooks", _env))
     build = add_command("build", "make a problem set out of nbgrader notebooks", _build)
@@ -196,6 +193,13 @@ def _add_suite(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="another of the suite's options; may be repeated",
     )
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    add = report.add_argument
+    add("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run")
+    add("--out", type=Path, metavar="DIR", help="of several runs: page, CSV, Parquet and Markdown")
+    add("--problems", type=Path, metavar="PATH", help="take one run's references from here again")
 
 
 def _add_env(env: argparse.ArgumentParser) -> None:

@@ -199,13 +199,26 @@ def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
 
 
 def report(args: argparse.Namespace) -> Path:
-    """Do ``dsp-eval report``; returns the path of the page."""
+    """Do ``dsp-eval report``; returns the path of the page.
+
+    Raises:
+        UsageError: If it is not clear where the page of several runs goes.
+    """
+    if args.out is not None:
+        # In here: the page of one run needs no pandas.
+        from jupyt5_dsp.overview import write_overview
+
+        return write_overview(args.runs, args.out)
+    if len(args.runs) > 1:
+        message = "--out is missing. Name a folder for the report on several runs."
+        raise UsageError(message)
+    (run_path,) = args.runs
     if args.problems:
-        results = read_results(args.run)
+        results = read_results(run_path)
         suite = find_suite(results["suite"])
         given: Mapping[str, str] = results["settings"].get("options", {})
-        write_references(args.run, load_suite(suite, args.problems, given))
-    return write_report(args.run)
+        write_references(run_path, load_suite(suite, args.problems, given))
+    return write_report(run_path)
 
 
 def list_suites() -> list[dict[str, Any]]:

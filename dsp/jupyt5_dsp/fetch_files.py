@@ -110,8 +110,8 @@ DATA_SETS: Mapping[str, DataSet] = {
     ),
     "biocoder": DataSet(
         licence=(
-            "none stated by its authors, the functions come from projects with their own licences; "
-            "for research"
+            "none stated by its authors, the functions come from projects with their own licences: "
+            "for research (its Python test tasks and Java sets; Rosalind's programs have no ids)"
         ),
         home="https://github.com/gersteinlab/BioCoder",
         files=(
@@ -132,12 +132,6 @@ DATA_SETS: Mapping[str, DataSet] = {
                 source=f"{_BIOCODER}/java_similar.json",
                 sha256="e6e2d67e02bf5586ce98557f93d649036b4b915f0714f06637d77759237bdc2d",
                 num_bytes=154_518,
-            ),
-            DataFile(
-                name="rosalind.json",
-                source=f"{_BIOCODER}/rosalind.json",
-                sha256="9f82136935f832e8cb40e634817dbac74f0ca7b923acf0ec08d111bb4b8a4c70",
-                num_bytes=202_053,
             ),
         ),
     ),

@@ -71,7 +71,7 @@ def _make_program_job(
     tasks = [
         replace(
             _make_task(problem_set, problem, attempts[problem.task_id]),
-            # Without the solution cell: it is the reference, and samples can look around.
+            # Not the reference: what a worker holds, a sample could find.
             cells=tuple((i, problem_set.cells_of(problem)[i].source) for i in problem.grading_idxs),
         )
         for problem in problems

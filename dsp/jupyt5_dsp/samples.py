@@ -6,7 +6,8 @@ stops, with the model's own text beside it as ``raw``.
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -130,13 +131,14 @@ def generate_samples(
     problem_set: ProblemSet,
     generation: Generation,
     path: Path,
-) -> Iterable[int]:
+) -> Iterator[tuple[Problem, float | None]]:
     """Fill ``path`` with the provider's samples, problem by problem.
 
     Problems that the file already has in full are kept, so a broken run goes on where it was.
 
     Yields:
-        1 for each problem that is done.
+        Each problem that is done, with the wall seconds that its answers took; None if it was
+        done before.
 
     Raises:
         ProviderError: If the model fails, or answers with too few hypotheses.
@@ -145,10 +147,13 @@ def generate_samples(
     cancel = threading.Event()
     try:
         for problem in problem_set.problems:
-            if problem.task_id not in done:
-                samples = _ask(provider, problem_set, problem, generation, cancel)
-                append_jsonl(path, [sample.to_record() for sample in samples])
-            yield 1
+            if problem.task_id in done:
+                yield problem, None
+                continue
+            started_s = time.monotonic()
+            samples = _ask(provider, problem_set, problem, generation, cancel)
+            append_jsonl(path, [sample.to_record() for sample in samples])
+            yield problem, time.monotonic() - started_s
     finally:
         cancel.set()
 
