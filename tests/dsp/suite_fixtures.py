@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .biocoder.fixtures import write_biocoder, write_rosalind
 from .conftest import write_set
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -108,4 +109,6 @@ FIXTURES: dict[str, SuiteFixture] = {
     "dsp": SuiteFixture(write=write_dsp, wrong="def add(a, b):\n    return None\n"),
     "humaneval": SuiteFixture(write=write_humaneval, wrong="    return None\n"),
     "mbpp": SuiteFixture(write=write_mbpp, wrong="def add(a, b):\n    return None\nbox = None\n"),
+    "biocoder": SuiteFixture(write=write_biocoder, wrong="def add(*args):\n    return None\n"),
+    "rosalind": SuiteFixture(write=write_rosalind, wrong="def main(file):\n    print()\n"),
 }

@@ -7,10 +7,12 @@ from pathlib import Path
 from jupyt5.errors import UsageError
 from jupyt5_dsp.problems import ProblemSet
 from jupyt5_dsp.suites.base import Suite
+from jupyt5_dsp.suites.biocoder import BioCoderSuite
 from jupyt5_dsp.suites.dsp import DspSuite
 from jupyt5_dsp.suites.humaneval import HumanEvalSuite
 from jupyt5_dsp.suites.mbpp import MbppSuite
 from jupyt5_dsp.suites.options import PRESENTATION, Option, read_options
+from jupyt5_dsp.suites.rosalind import RosalindSuite
 
 __all__ = [
     "PRESENTATION",
@@ -26,6 +28,8 @@ _SUITES: tuple[Suite, ...] = (
     DspSuite(),
     HumanEvalSuite(),
     MbppSuite(),
+    BioCoderSuite(),
+    RosalindSuite(),
 )
 
 
