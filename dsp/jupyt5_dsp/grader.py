@@ -141,8 +141,7 @@ class Grader:
         for task_id, wanted in attempts.items():
 
             def execute(some: Sequence[Attempt], task_id: str = task_id) -> Iterator[Judged]:
-                found = run({task_id: some})
-                return (one for one in found if isinstance(one, Judged))
+                return (one for one in run({task_id: some}) if isinstance(one, Judged))
 
             yield from checker.judge(self.problem_set.find(task_id), wanted, execute)
 
