@@ -164,6 +164,15 @@ def test_functions_that_call_each_other_end(project_path: Path) -> None:
     )
 
 
+def test_imports_in_a_circle_and_long_chains_end(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from b import *\nfrom b import g\ndef f(): return g() + h()\n")
+    (tmp_path / "b.py").write_text("from a import *\nfrom a import g\nimport a\n")
+    chain = "".join(f"def c{idx}(): return c{idx + 1}()\n" for idx in range(1500))
+    (tmp_path / "c.py").write_text(f"{chain}def c1500(): return 1\n")
+    assert needs_of(tmp_path, "a", "f").parts == ()
+    assert len(needs_of(tmp_path, "c", "c0").functions) == 1500
+
+
 def test_build_writes_problems_that_can_be_read(project_path: Path, tmp_path: Path) -> None:
     found = build_functions(project_path, tmp_path / "out")
     assert found["left_out"] == {"empty body": 1}
