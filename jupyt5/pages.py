@@ -13,15 +13,8 @@ from collections.abc import Mapping
 __all__ = ["make_policy", "render_page"]
 
 
-def render_page(
-    package: str,
-    values: Mapping[str, object],
-    *,
-    style: str,
-    script: str,
-    template: str = "page.html",
-) -> bytes:
-    """Render a page.
+def render_page(package: str, values: Mapping[str, object], *, style: str, script: str) -> bytes:
+    """Render ``page.html``, a template in Jinja's language.
 
     Args:
         package: Dotted name of the package whose folder holds template and assets.
@@ -29,7 +22,6 @@ def render_page(
             there, unless it is marked up already.
         style: File name of the style sheet.
         script: File name of the script; "" for a page without one.
-        template: File name of the template, in Jinja's language.
 
     Returns:
         The page in UTF-8; lone surrogates have become question marks.
@@ -49,7 +41,7 @@ def render_page(
     )
     style_text = _read_asset(package, style)
     script_text = _read_asset(package, script) if script else ""
-    page = environment.get_template(template).render(
+    page = environment.get_template("page.html").render(
         values,
         policy=Markup(make_policy(style_text, script_text)),
         style=Markup(style_text),

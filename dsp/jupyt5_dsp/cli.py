@@ -26,6 +26,7 @@ _EXAMPLES = """examples:
   dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
   dsp-eval build my-course/ --out problems/
+  dsp-eval build --functions my-project/ --out functions/
   dsp-eval fetch dsp --out dsp/
   dsp-eval fetch humaneval --out data/
 
@@ -108,10 +109,13 @@ def _env(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.commands import build
+    from jupyt5_dsp.commands import build, build_function_problems
     from jupyt5_dsp.curation.filters import render_counts
     from jupyt5_dsp.curation.survey import render_survey
 
+    if args.functions:
+        print(json.dumps(build_function_problems(args), indent=2))
+        return console.EXIT_OK
     built = build(args)
     if args.json:
         print(json.dumps(built.to_record(), indent=2))
@@ -217,7 +221,8 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
 
 def _add_build(build: argparse.ArgumentParser) -> None:
     add = build.add_argument
-    add("repositories", type=Path, nargs="+", metavar="REPO", help="clone, or folder of a course")
+    add("repositories", type=Path, nargs="*", metavar="REPO", help="clone, or folder of a course")
+    add("--functions", type=Path, metavar="PROJECT", help="problems from a project's functions")
     add("--out", type=Path, metavar="DIR", help="folder of the set; a broken build goes on from it")
     add("--name", help="first part of the task ids (default: name of the folder)")
     add("--keep-duplicates", action="store_true", help="keep near-duplicates, as DSP did")

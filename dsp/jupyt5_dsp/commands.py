@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "build",
+    "build_function_problems",
     "fetch",
     "list_suites",
     "print_results",
@@ -151,8 +152,11 @@ def build(args: argparse.Namespace) -> "Built":
     """Do ``dsp-eval build``.
 
     Raises:
-        UsageError: If there is neither an output folder nor ``--dry-run``.
+        UsageError: If there is no repository, or neither an output folder nor ``--dry-run``.
     """
+    if not args.repositories:
+        message = "There is no repository. Name a clone or the folder of a course."
+        raise UsageError(message)
     # In here: only this command needs nbgrader and datasketch.
     from jupyt5_dsp.curation.build import BuildConfig, build, preview
 
@@ -171,6 +175,23 @@ def build(args: argparse.Namespace) -> "Built":
         limit=args.limit,
     )
     return build(config)
+
+
+def build_function_problems(args: argparse.Namespace) -> dict[str, object]:
+    """Do ``dsp-eval build --functions``; returns counts.
+
+    Raises:
+        UsageError: If there is no output folder, or repositories are named, too.
+    """
+    from jupyt5_dsp.biocoder.build_functions import build_functions
+
+    if args.repositories:
+        message = "--functions takes one project, and no repositories beside it."
+        raise UsageError(message)
+    if args.out is None:
+        message = "--out is missing. Name a new folder for the functions."
+        raise UsageError(message)
+    return build_functions(args.functions, args.out)
 
 
 def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":

@@ -128,12 +128,10 @@ class Grader:
 
         def run(wanted: Mapping[str, Sequence[Attempt]]) -> Iterator[Found]:
             problem = self.problem_set.find(next(iter(wanted)))
+            own_seed = self.seed_of(problem) if seed is None else seed
+            forced = self.execution.forced
             job = make_job(
-                self.problem_set,
-                wanted,
-                seed=self.seed_of(problem) if seed is None else seed,
-                runs_all=runs_all,
-                forced=self.execution.forced,
+                self.problem_set, wanted, seed=own_seed, runs_all=runs_all, forced=forced
             )
             return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
 
@@ -143,8 +141,7 @@ class Grader:
         for task_id, wanted in attempts.items():
 
             def execute(some: Sequence[Attempt], task_id: str = task_id) -> Iterator[Judged]:
-                found = run({task_id: some})
-                return (one for one in found if isinstance(one, Judged))
+                return (one for one in run({task_id: some}) if isinstance(one, Judged))
 
             yield from checker.judge(self.problem_set.find(task_id), wanted, execute)
 

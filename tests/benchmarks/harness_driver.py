@@ -79,20 +79,12 @@ def write_override(problems, path):
             problem = json.loads(line)
             try:
                 inputs = record_inputs(problem)
-                json.dumps(inputs)
-            except Exception as exc:
-                left_out[problem["task_id"]] = repr(exc)
-                # evalplus wants every problem; its samples are not looked at.
-                inputs = [[0]]
-            record = dict(
-                problem,
-                contract="",
-                base_input=inputs,
-                plus_input=[],
-                atol=1e-6 if problem["task_id"] == "HumanEval/32" else 0,
-            )
-            if problem["task_id"] in left_out:
+            except ValueError as exc:
+                left_out[problem["task_id"]] = str(exc)
                 continue
+            # One problem asks for a root: its test allows that much.
+            atol = 1e-4 if problem["task_id"] == "HumanEval/32" else 0
+            record = dict(problem, contract="", base_input=inputs, plus_input=[], atol=atol)
             target.write(json.dumps(record) + "\n")
     return path, left_out
 

@@ -17,6 +17,7 @@ from jupyt5_dsp.problems import Form, Problem, ProblemSet, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
 from jupyt5_dsp.validation import Validation, validate_set
 
+ISOLATIONS: tuple[Isolation, ...] = ("fork", "kernel")
 RIGHT = "def add(a, b):\n    return a + b\n"
 
 
@@ -82,28 +83,24 @@ CASES = {
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("isolation", ["fork", "kernel"])
 @pytest.mark.parametrize("runs_as", ["program", "script"])
-def test_verdicts_of_programs(runs_as: RunsAs, isolation: Isolation, execution: Execution) -> None:
+def test_verdicts_of_programs(runs_as: RunsAs, execution: Execution) -> None:
     problem_set = make_set(runs_as)
     problem = problem_set.problems[0]
     attempts = [
         Attempt(key=name, source=problem_set.fill(problem, text))
         for name, (text, _, _) in CASES.items()
     ]
-    found = judge(problem_set, execution, attempts, isolation)
     column = 1 if runs_as == "program" else 2
-    assert {name: str(one.verdict.kind) for name, one in found.items()} == {
-        name: case[column] for name, case in CASES.items()
-    }
-    assert {one.isolation for one in found.values()} == {isolation}
+    expected = {name: case[column] for name, case in CASES.items()}
+    for isolation in ISOLATIONS:
+        found = judge(problem_set, execution, attempts, isolation)
+        assert {name: str(one.verdict.kind) for name, one in found.items()} == expected
+        assert {one.isolation for one in found.values()} == {isolation}
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("isolation", ["fork", "kernel"])
-def test_what_a_run_finds_and_what_is_kept_of_it(
-    isolation: Isolation, execution: Execution
-) -> None:
+def test_what_a_run_finds_and_what_is_kept(execution: Execution) -> None:
     source = RIGHT + (
         "import os, sys\nprint(os.environ.get('PASSATK0'), os.path.exists('input.txt'))\n"
         "print('to stderr', file=sys.stderr)\nopen('left', 'w').close()\nprint(os.listdir('.'))\n"
@@ -112,14 +109,28 @@ def test_what_a_run_finds_and_what_is_kept_of_it(
         Attempt(key="a", source=source, environment={"PASSATK0": "17"}),
         Attempt(key="b", source=source, files={"input.txt": "1 2\n"}),
     ]
-    problem_set = make_set()
-    found = judge(problem_set, execution, attempts, isolation)
-    assert found["a"].output == "17 False\n['left']\n"
-    assert found["b"].output.startswith("None True\n")
-    assert "'input.txt'" in found["b"].output
-    # For people, both.
-    assert "to stderr" in found["a"].verdict.output_head
-    assert found["a"].num_output_bytes == len(found["a"].output)
+    for isolation in ISOLATIONS:
+        found = judge(make_set(), execution, attempts, isolation)
+        assert found["a"].output == "17 False\n['left']\n"
+        assert found["b"].output.startswith("None True\n")
+        assert "'input.txt'" in found["b"].output
+        # For people, both.
+        assert "to stderr" in found["a"].verdict.output_head
+        assert found["a"].num_output_bytes == len(found["a"].output)
+
+
+@pytest.mark.kernel
+def test_no_reference_is_where_a_sample_could_find_it(execution: Execution) -> None:
+    # Up to the worker's own frames, whose locals and attributes hold all that it was sent.
+    source = (
+        "import sys\nframe, seen = sys._getframe(), []\nwhile frame is not None:\n"
+        "    seen += [repr(vars(v)) if hasattr(v, '__dict__') else repr(v)\n"
+        "             for v in list(frame.f_locals.values())]\n    frame = frame.f_back\n"
+        "print('reference' if 'a ' '+ b' in ''.join(seen) else 'nothing')\n"
+    )
+    found = judge(make_set(), execution, [Attempt(key="a", source=source)])["a"]
+    assert found.output == "nothing\n"
+    assert "suspect: interpreter internals" in found.verdict.flags
 
 
 @pytest.mark.kernel

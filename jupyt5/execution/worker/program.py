@@ -11,7 +11,7 @@ import threading
 import time
 import types
 
-from .shell import describe_error
+from .shell import describe_error, flush
 
 __all__ = ["ExitCodeError", "Program", "ProgramEndedError", "Script", "make_program"]
 
@@ -53,7 +53,10 @@ class Program:
         linecache.cache[self.name] = (len(source), None, source.splitlines(True), self.name)
         started_s = time.monotonic()
         error = self._run(source)
-        return error, time.monotonic() - started_s
+        wall_s = time.monotonic() - started_s
+        # Who has told of a failure is ended, whatever it still wanted to write.
+        flush()
+        return error, wall_s
 
     def _run(self, source):
         try:

@@ -19,6 +19,7 @@ __all__ = [
     "ask_nobody",
     "compile_cell",
     "describe_error",
+    "flush",
     "refuse_input",
     "run_cell",
     "transform_cell",
@@ -114,7 +115,7 @@ def run_cell(shell, source):
     result = shell.run_cell(source, store_history=True)
     wall_s = time.monotonic() - started
     error = result.error_before_exec or result.error_in_exec or shell.shown_error
-    _flush()
+    flush()
     return (describe_error(error) if error is not None else None), wall_s
 
 
@@ -204,7 +205,8 @@ def refuse_input(prompt=""):
     raise StdinNotImplementedError("input() was called, but nobody is there to answer")
 
 
-def _flush():
+def flush():
+    """Write what the streams hold back."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
