@@ -105,9 +105,11 @@ def run_job(
     cancel = cancel or threading.Event()
     state = _State({task.name: list(task.attempts) for task in job.tasks})
     retried: list[tuple[Task, Judged]] = []
+    # Programs are forked from a state in which nothing has run: a fresh process is no other.
+    is_notebook = job.runs_as == "notebook"
     if setting.isolation == "fork":
         for found in _run_forked(job, setting, state, cancel):
-            if isinstance(found, Judged) and _is_doubtful(found):
+            if isinstance(found, Judged) and is_notebook and _is_doubtful(found):
                 task = next(task for task in job.tasks if task.name == found.task)
                 retried.append((task, found))
                 continue

@@ -104,6 +104,17 @@ def test_all_forms_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert re.search(r"script-src|https?://", page) is None
 
 
+def test_runs_of_one_provider_keep_apart(tmp_path: Path) -> None:
+    options = [{"options": {"presentation": name}} for name in ("prompt", "markdown")]
+    runs = [write_run(tmp_path / f"r{idx}", settings=one) for idx, one in enumerate(options)]
+    out = tmp_path / "overview"
+    assert main(["report", *map(str, runs), "--out", str(out)]) == EXIT_OK
+    page = (out / "report.html").read_text()
+    for name in ("humaneval, jupyt5:nano (r0)", "humaneval, jupyt5:nano (r1)"):
+        assert page.count(f">{name}</text>") == 2
+    assert "presentation=markdown" in page
+
+
 def test_runs_of_an_older_version_have_no_lengths(tmp_path: Path) -> None:
     run = write_run(tmp_path / "old", pass_at_k={"valid": {}, "all": {}}, ci95={"valid": {}})
     (run / "prompts.jsonl").unlink()

@@ -120,6 +120,18 @@ def test_what_a_run_finds_and_what_is_kept(execution: Execution) -> None:
 
 
 @pytest.mark.kernel
+def test_a_timeout_is_not_tried_again(execution: Execution) -> None:
+    # In notebooks a fork may hang where a fresh process does not; a program's fork is fresh.
+    quick = replace(execution, limits=Limits(timeout_s=0.4))
+    found = judge(make_set(), quick, [Attempt(key="a", source="while True:\n    pass\n")])["a"]
+    assert (str(found.verdict.kind), found.cold_rerun, found.isolation) == (
+        "timeout",
+        False,
+        "fork",
+    )
+
+
+@pytest.mark.kernel
 def test_no_reference_is_where_a_sample_could_find_it(execution: Execution) -> None:
     # Up to the worker's own frames, whose locals and attributes hold all that it was sent.
     source = (

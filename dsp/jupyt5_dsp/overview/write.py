@@ -49,7 +49,7 @@ def write_overview(run_paths: Sequence[Path], out_path: Path) -> Path:
 def _make_values(runs: Sequence[RunRow]) -> dict[str, object]:
     from markupsafe import Markup
 
-    names = [_name(run) for run in runs]
+    names = _name_all(runs)
     ks = list_ks(runs)
     return {
         "num_runs": len(runs),
@@ -84,6 +84,15 @@ def _iter_rows(runs: Sequence[RunRow], ks: Sequence[int]) -> Iterator[Mapping[st
             "generation_s": word_number(run.generation_s, 2),
             "wall_s": word_number(run.wall_s, 3),
         }
+
+
+def _name_all(runs: Sequence[RunRow]) -> list[str]:
+    """Return a name for each run; those that would be the same get their folders' names."""
+    names = [_name(run) for run in runs]
+    return [
+        f"{name} ({run.run})" if names.count(name) > 1 else name
+        for run, name in zip(runs, names, strict=True)
+    ]
 
 
 def _name(run: RunRow) -> str:
