@@ -157,6 +157,20 @@ def test_a_suite_is_added_as_the_docs_say(
     assert run(str(file), "answers") == {"passed": 1, "syntax": 2, "wrong": 1}
 
 
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["humaneval", "mbpp"])
+def test_published_references_pass(name: str, tmp_path: Path, sandbox_option: str) -> None:
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"the published {name} (../shared/data/{name}) is not here")
+    argv = ["run", "--suite", name, "--problems", str(SHARED / name), "--samples", "gold"]
+    argv += ["--sandbox", sandbox_option, "--limit", "32", "-k", "1", "--timeout-s", "5"]
+    assert main([*argv, "--out", str(tmp_path / "run"), "--workers", "2"]) == 0
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["verdict_counts"] == {"passed": 32}
+    assert results["usable_counts"] == {"yes": 32}
+
+
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [("humaneval", {}, 164), ("mbpp", {}, 500), ("mbpp", {"ids": "all"}, 974)],
