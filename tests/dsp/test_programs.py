@@ -12,7 +12,7 @@ from jupyt5.execution.jobs import Attempt, Isolation, Limits, RunsAs
 from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5.execution.verdicts import Verdict, VerdictKind
 from jupyt5_dsp.checker import Execute
-from jupyt5_dsp.grader import Execution, Grader
+from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.problems import Form, Problem, ProblemSet, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
 from jupyt5_dsp.validation import Validation, validate_set
@@ -117,6 +117,18 @@ def test_what_a_run_finds_and_what_is_kept(execution: Execution) -> None:
         # For people, both.
         assert "to stderr" in found["a"].verdict.output_head
         assert found["a"].num_output_bytes == len(found["a"].output)
+
+
+@pytest.mark.kernel
+def test_modules_are_loaded_before_anything_is_forked(execution: Execution) -> None:
+    form = Form(reference=RIGHT, preload=("pandas", "no_such_module"))
+    problem_set = make_program_set([make_program("P/0", form, "assert add(2, 3) == 5")])
+    source = RIGHT + "import sys\nprint('pandas' in sys.modules)\n"
+    found = judge(problem_set, execution, [Attempt(key="a", source=source)])["a"]
+    assert (found.output, found.verdict.passed) == ("True\n", True)
+    # What verdicts may depend on is noted.
+    assert "'pandas'" in str(describe_environment(problem_set, execution))
+    assert "'pandas'" not in str(describe_environment(make_set(), execution))
 
 
 @pytest.mark.kernel
