@@ -106,8 +106,7 @@ def conclude(test: OutputTest, first: Runs, again: Runs) -> str:
     golden = [first[task_id, f"golden {idx}"] for idx in indices]
     for run in golden:
         if not run.verdict.passed:
-            lines = run.verdict.traceback.strip().splitlines()
-            return f"reference fails: {lines[-1] if lines else run.verdict.kind}"
+            return f"reference {run.verdict.message.removeprefix('Solution cell 0 ')}"
     if not any(run.output.strip() for run in golden):
         return "reference prints nothing"
     outputs = [run.output for run in golden]

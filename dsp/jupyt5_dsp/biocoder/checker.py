@@ -243,8 +243,7 @@ def _name_input(test: OutputTest, idx: int) -> str:
 
 
 def _say_failure(run: Judged) -> str:
-    lines = run.verdict.traceback.strip().splitlines()
-    return f"{run.verdict.kind}: {lines[-1] if lines else run.verdict.message}"
+    return run.verdict.message.removeprefix("Solution cell 0 ")
 
 
 def _sum_up(key: str, runs: Sequence[Judged]) -> Judged:
