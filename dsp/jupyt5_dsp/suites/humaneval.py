@@ -62,14 +62,17 @@ def _iter_programs(path: Path, *, as_markdown: bool) -> Iterator[Program]:
 
 
 def _show_prompt(prompt: str) -> Shown:
-    return Shown(cells=(make_cell("code", prompt),), target_idx=0, prefix=prompt)
+    # Without its last line break: tokenizers join one with the indentation that follows it, and
+    # a model that is given the line break alone ends its answer there.
+    prefix = prompt.rstrip("\n")
+    return Shown(cells=(make_cell("code", prefix),), target_idx=0, prefix=prefix)
 
 
 def _show_markdown(prompt: str, entry_point: str) -> Shown:
     """Move the docstring into a cell above, in words; what is executed keeps it."""
     text, start, end = _find_docstring(prompt, entry_point)
     lines = prompt.splitlines(keepends=True)
-    prefix = "".join([*lines[: start - 1], *lines[end:]]).lstrip("\n")
+    prefix = "".join([*lines[: start - 1], *lines[end:]]).strip("\n")
     cells = (make_cell("markdown", inspect.cleandoc(text)), make_cell("code", prefix))
     return Shown(cells=cells, target_idx=1, prefix=prefix)
 
