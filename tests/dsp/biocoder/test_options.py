@@ -66,7 +66,7 @@ def test_whatever_changes_a_verdict_changes_the_checkers_version(tmp_path: Path)
 def test_a_prompt_asks_for_the_whole_header_and_hides_the_reference(tmp_path: Path) -> None:
     for problem in load(write_biocoder(tmp_path), presentation="uncommented").problems:
         assert problem.shown is not None
-        assert problem.shown.prefix.endswith("):\n")
+        assert problem.shown.prefix.endswith("):")
         assert "return a + b" not in problem.shown.prefix
         assert "<|" not in problem.shown.prefix
 
