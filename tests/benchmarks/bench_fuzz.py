@@ -80,7 +80,7 @@ class Found:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--python", type=Path)
     parser.add_argument("--mutants", type=int, default=8, help="of each reference")

@@ -28,9 +28,11 @@ Fields = Mapping[str, object]
 _COUNTS = ("comment_lines", "tokens", "lines", "parameters", "functions", "globals", "imports")
 _LONG_TEXTS = frozenset({"golden", "content", "comment", "imports", "additionalImports"})
 # What is no fact but a part of the problem, in rows of any copy.
-_OWN = frozenset({"id", "test_case_id", "idx", "prompt", "promptSummaryOnly", "problem", "code"})
-_OWN |= {"golden", "goldenCode", "solution", "context", "contextCode", "context_fuzz"}
-_OWN |= {"surroundings", "necessary"}
+_OWN = frozenset(
+    {"id", "test_case_id", "idx", "prompt", "promptSummaryOnly", "problem", "code"}
+    | {"golden", "goldenCode", "solution", "context", "contextCode", "context_fuzz"}
+    | {"surroundings", "necessary"}
+)
 _JAVA_WORDS = ("public ", "private ", "protected ", "static ", "final ")
 
 

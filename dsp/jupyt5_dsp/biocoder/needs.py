@@ -7,6 +7,7 @@ the headers of all members.
 """
 
 import ast
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -156,6 +157,9 @@ class _Finder:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._seen: set[tuple[str, str]] = set()
+        # Modules may import from each other in circles.
+        self._followed: set[tuple[str, str, str, frozenset[str]]] = set()
+        self._waiting: deque[tuple[Module, Definition]] = deque()
         self._found: dict[str, dict[str, None]] = {kind: {} for kind in _ORDER}
 
     def mark(self, module: Module, name: str) -> None:
@@ -163,6 +167,9 @@ class _Finder:
         self._seen.add((module.name, name))
 
     def collect(self) -> Needs:
+        """Follow all that was taken up, and return it."""
+        while self._waiting:
+            self.use(*self._waiting.popleft())
         imports, variables, functions, classes = (tuple(self._found[kind]) for kind in _ORDER)
         return Needs(imports, variables, functions, classes)
 
@@ -261,6 +268,10 @@ class _Finder:
     def _add_import(
         self, module: Module, imported: Import, name: str, chains: frozenset[str]
     ) -> None:
+        key = (module.name, imported.text, name, chains)
+        if key in self._followed:
+            return
+        self._followed.add(key)
         own = list(self._follow(module, imported))
         if not own:
             self._found["import"].setdefault(imported.text)
@@ -285,7 +296,7 @@ class _Finder:
                 self._add_name(module, name, _list_chains(definition.node).get(name, frozenset()))
             self._found["class"].setdefault(render_skeleton(definition))
             return
-        self.use(module, definition)
+        self._waiting.append((module, definition))
         is_function = isinstance(definition.node, FunctionNode)
         text = describe_function(definition) if is_function else definition.text
         self._found[definition.kind].setdefault(text)

@@ -1,7 +1,7 @@
 """The paper's classes of outcome, from the verdicts of the executor."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from jupyt5.execution.verdicts import VerdictKind
 
@@ -44,7 +44,13 @@ def tabulate(counts: Mapping[str, int]) -> dict[str, tuple[int, float]]:
     }
 
 
-def count_classes(verdicts: Iterable[str]) -> dict[str, int]:
-    """Return how many verdicts fall into each class."""
-    found = Counter(class_of(verdict) for verdict in verdicts)
+def count_classes(verdict_counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many samples fall into each class.
+
+    Args:
+        verdict_counts: By verdict, as in a run's ``results.json``.
+    """
+    found: Counter[str | None] = Counter()
+    for verdict, count in verdict_counts.items():
+        found[class_of(verdict)] += count
     return {name: found[name] for name in CLASSES}

@@ -106,11 +106,14 @@ def _make_program(
 ) -> Program:
     prompt = make_prompt(problem, form, budget_tokens=budget_tokens)
     preload = list_modules(test.slot) if test else ()
+    # Without its last line break: tokenizers join one with the indentation that follows it, and a
+    # model that is given the break alone ends its answer there.
+    prefix = prompt.text.rstrip("\n")
     return Program(
         task_id=problem.task_id,
         form=Form(reference=problem.golden, preload=preload),
         # Equal tests are one distinct problem: the cell names the test that the checker makes.
         grading=f"pass  # {digest(test.describe() if test else [problem.task_id])[:16]}",
-        shown=Shown(cells=(make_cell("code", prompt.text),), target_idx=0, prefix=prompt.text),
+        shown=Shown(cells=(make_cell("code", prefix),), target_idx=0, prefix=prefix),
         invalid_reason=reason or prompt.exceeded,
     )

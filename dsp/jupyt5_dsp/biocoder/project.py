@@ -46,12 +46,9 @@ def read_project(root_path: Path) -> tuple[Project, tuple[str, ...]]:
 
 def _iter_files(root_path: Path) -> Iterator[Path]:
     for folder, folder_names, file_names in os.walk(root_path):
+        # Links to folders are not followed anyway.
         folder_names[:] = sorted(
-            name
-            for name in folder_names
-            if name not in _LEFT_OUT
-            and not name.startswith(".")
-            and not Path(folder, name).is_symlink()
+            name for name in folder_names if name not in _LEFT_OUT and not name.startswith(".")
         )
         for name in sorted(file_names):
             path = Path(folder, name)

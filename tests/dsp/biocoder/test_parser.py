@@ -139,6 +139,21 @@ def test_a_member_brings_what_it_uses_of_its_class_and_its_bases(project_path: P
     assert "OTHER = 1" in needs.global_variables
 
 
+def test_a_local_name_is_not_a_global_variable(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("X = 1\ndef f(y):\n    X = y\n    return X\n")
+    assert needs_of(tmp_path, "a", "f").parts == ()
+
+
+def test_what_super_has_is_looked_for_in_the_bases(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "class A:\n    def f(self): return 1\n    def g(self): return 2\n"
+        "class B(A):\n    def f(self): return super().f()\n    def h(self): return self.f()\n"
+    )
+    (base,) = (text for text in needs_of(tmp_path, "a", "h", "B").classes if "class A" in text)
+    assert "def f(self): return 1" in base
+    assert "def g" not in base
+
+
 def test_names_of_other_modules_are_followed(project_path: Path) -> None:
     needs = needs_of(project_path, "lab.use", "measure")
     assert "import os.path" in needs.imports
@@ -162,6 +177,15 @@ def test_functions_that_call_each_other_end(project_path: Path) -> None:
     assert needs_of(project_path, "lab.use", "again").functions == (
         "def twin(n):\n    return again(n)",
     )
+
+
+def test_imports_in_a_circle_and_long_chains_end(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from b import *\nfrom b import g\ndef f(): return g() + h()\n")
+    (tmp_path / "b.py").write_text("from a import *\nfrom a import g\nimport a\n")
+    chain = "".join(f"def c{idx}(): return c{idx + 1}()\n" for idx in range(1500))
+    (tmp_path / "c.py").write_text(f"{chain}def c1500(): return 1\n")
+    assert needs_of(tmp_path, "a", "f").parts == ()
+    assert len(needs_of(tmp_path, "c", "c0").functions) == 1500
 
 
 def test_build_writes_problems_that_can_be_read(project_path: Path, tmp_path: Path) -> None:
@@ -208,7 +232,9 @@ def test_hostile_sources_are_read_and_not_run(tmp_path: Path, source: str) -> No
     (tmp_path / "project" / "bad.py").write_text(source)
     (tmp_path / "project" / "good.py").write_text("def f(x):\n    return x + 1\n")
     (tmp_path / "project" / "latin.py").write_bytes(b"# \xe9\ndef g(x):\n    return x\n")
-    (tmp_path / "project" / "link.py").symlink_to("/etc/passwd")
+    (tmp_path / "outside.py").write_text("def h(x):\n    return x\n")
+    (tmp_path / "project" / "link.py").symlink_to(tmp_path / "outside.py")
+    (tmp_path / "project" / "folder").symlink_to(tmp_path)
     found = build_functions(tmp_path / "project", tmp_path / "out")
     lines = (tmp_path / "out" / "functions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["good.py:f", "latin.py:g"]
