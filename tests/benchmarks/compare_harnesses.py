@@ -189,7 +189,7 @@ def count(names: Iterator[str]) -> dict[str, int]:
 
 
 def read_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="HumanEval verdicts beside public harnesses")
     commands = parser.add_subparsers(required=True)
     maker = commands.add_parser("make")
     maker.set_defaults(body=make)

