@@ -19,11 +19,16 @@ _EXAMPLES = """examples:
     --validation validation.jsonl --out runs/gold
   dsp-eval run --problems problems/ --provider jupyt5:nano -n 20 --out runs/nano
   dsp-eval run --problems problems/ --samples samples.jsonl.gz -k 1,5 --out runs/file
+  dsp-eval suites
+  dsp-eval run --suite humaneval --problems HumanEval.jsonl.gz --samples gold --out runs/he
   dsp-eval report runs/nano
+  dsp-eval report runs/nano runs/he runs/file --out overview/
   dsp-eval compare runs/nano runs/file
   dsp-eval env --name anaconda-2021
   dsp-eval build my-course/ --out problems/
-  dsp-eval fetch --out dsp/
+  dsp-eval build --functions my-project/ --out functions/
+  dsp-eval fetch dsp --out dsp/
+  dsp-eval fetch humaneval --out data/
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (repeat the command to go on)
 """
@@ -67,13 +72,21 @@ def _run(args: argparse.Namespace) -> int:
     return console.EXIT_OK
 
 
-def _report(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.report import write_references, write_report
-    from jupyt5_dsp.suites import find_suite
+def _suites(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import list_suites, print_suites
 
-    if args.problems:
-        write_references(args.run, find_suite("dsp").load(args.problems))
-    print(write_report(args.run))
+    found = list_suites()
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print_suites(found, print)
+    return console.EXIT_OK
+
+
+def _report(args: argparse.Namespace) -> int:
+    from jupyt5_dsp.commands import report
+
+    print(report(args))
     return console.EXIT_OK
 
 
@@ -96,10 +109,13 @@ def _env(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.commands import build
+    from jupyt5_dsp.commands import build, build_function_problems
     from jupyt5_dsp.curation.filters import render_counts
     from jupyt5_dsp.curation.survey import render_survey
 
+    if args.functions:
+        print(json.dumps(build_function_problems(args), indent=2))
+        return console.EXIT_OK
     built = build(args)
     if args.json:
         print(json.dumps(built.to_record(), indent=2))
@@ -143,29 +159,51 @@ def _make_parser() -> argparse.ArgumentParser:
     run = add_command("run", "grade samples and report pass@k", _run)
     _add_run(run)
     _add_execution(run)
-    report = add_command("report", "make a run's report.html again", _report)
-    report.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
-    report.add_argument(
-        "--problems", type=Path, metavar="DIR", help="take reference solutions from here again"
-    )
+    suites = add_command("suites", "which benchmarks there are", _suites)
+    suites.add_argument("--json", action="store_true", help="print JSON on stdout")
+    _add_report(add_command("report", "make a run's page again, or one for several", _report))
     _add_compare(add_command("compare", "is run B better than run A?", _compare))
     _add_env(add_command("env", "lock file for an environment that executes notebooks", _env))
     build = add_command("build", "make a problem set out of nbgrader notebooks", _build)
     _add_build(build)
     _add_execution(build)
     build.set_defaults(extra="curate", timeout_s=600.0)
-    _add_fetch(add_command("fetch", "rebuild the published DSP set from GitHub", _fetch))
+    _add_fetch(add_command("fetch", "get a suite's data from where they are published", _fetch))
     return parser
 
 
 def _add_validate(validate: argparse.ArgumentParser) -> None:
-    validate.add_argument("problems", type=Path, metavar="DIR", help="folder with problems.jsonl")
+    validate.add_argument(
+        "problems", type=Path, metavar="PATH", help="folder with problems.jsonl, or a suite's file"
+    )
+    _add_suite(validate)
     validate.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
         help="write findings here as they come; a broken validation goes on from them",
     )
+
+
+def _add_suite(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--suite", default="dsp", help="benchmark; dsp-eval suites lists them")
+    add("--presentation", metavar="NAME", help="how its problems are shown (default: the first)")
+    add(
+        "--option",
+        type=_option,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another of the suite's options; may be repeated",
+    )
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    add = report.add_argument
+    add("runs", type=Path, nargs="+", metavar="RUN", help="folder of a run")
+    add("--out", type=Path, metavar="DIR", help="of several runs: page, CSV, Parquet and Markdown")
+    add("--problems", type=Path, metavar="PATH", help="take one run's references from here again")
 
 
 def _add_env(env: argparse.ArgumentParser) -> None:
@@ -183,7 +221,8 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
 
 def _add_build(build: argparse.ArgumentParser) -> None:
     add = build.add_argument
-    add("repositories", type=Path, nargs="+", metavar="REPO", help="clone, or folder of a course")
+    add("repositories", type=Path, nargs="*", metavar="REPO", help="clone, or folder of a course")
+    add("--functions", type=Path, metavar="PROJECT", help="problems from a project's functions")
     add("--out", type=Path, metavar="DIR", help="folder of the set; a broken build goes on from it")
     add("--name", help="first part of the task ids (default: name of the folder)")
     add("--keep-duplicates", action="store_true", help="keep near-duplicates, as DSP did")
@@ -192,17 +231,21 @@ def _add_build(build: argparse.ArgumentParser) -> None:
 
 def _add_fetch(fetch: argparse.ArgumentParser) -> None:
     add = fetch.add_argument
+    sets = ("dsp", "humaneval", "mbpp", "biocoder")
+    add("data", nargs="?", default="dsp", choices=sets, metavar="SUITE", help=", ".join(sets))
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the set")
-    add("--mirror", default="https://github.com", metavar="BASE", help="before owner/name")
-    add("--manifest", type=Path, metavar="FILE", help="list of problems (default: DSP's)")
-    add("--workers", type=_count, default=4, help="repositories at a time")
+    add("--mirror", metavar="BASE", help="address or folder before owner/name (default: GitHub's)")
+    add("--manifest", type=Path, metavar="FILE", help="dsp: list of problems (default: DSP's)")
+    add("--workers", type=_count, default=4, help="dsp: repositories at a time")
     add("--json", action="store_true", help="print JSON on stdout")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
-    add("--suite", default="dsp", help="benchmark")
-    add("--problems", type=Path, required=True, metavar="DIR", help="folder with problems.jsonl")
+    add(
+        "--problems", type=Path, required=True, metavar="PATH", help="folder, or a suite's own file"
+    )
+    _add_suite(run)
     source = run.add_mutually_exclusive_group(required=True)
     source.add_argument("--provider", metavar="URI", help="model to ask, e.g. jupyt5:nano")
     source.add_argument("--samples", metavar="FILE|gold", help="completions, or the references")
@@ -259,6 +302,14 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
         help="wall around the code; none: no protection; auto: what works here, or a refusal",
     )
     add("--json", action="store_true", help="print JSON on stdout")
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        message = f"{text} is not NAME=VALUE"
+        raise argparse.ArgumentTypeError(message)
+    return name, value
 
 
 def _count(text: str) -> int:

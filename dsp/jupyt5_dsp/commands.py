@@ -12,17 +12,32 @@ from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.jobs import Isolation, Limits
 from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5.providers import Sampling
+from jupyt5_dsp import suites
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
+from jupyt5_dsp.report import write_references, write_report
+from jupyt5_dsp.report.write import read_results
 from jupyt5_dsp.run import RunConfig, run_benchmark, watch_progress
 from jupyt5_dsp.samples import Generation
-from jupyt5_dsp.suites import find_suite
+from jupyt5_dsp.suites import PRESENTATION, Suite, find_suite, load_suite, read_options
 from jupyt5_dsp.validation import validate_set
 
 if TYPE_CHECKING:
     from jupyt5_dsp.curation.build import Built
     from jupyt5_dsp.fetch import Fetched
+    from jupyt5_dsp.fetch_files import FetchedFiles
 
-__all__ = ["build", "fetch", "print_results", "print_validation", "run", "validate"]
+__all__ = [
+    "build",
+    "build_function_problems",
+    "fetch",
+    "list_suites",
+    "print_results",
+    "print_suites",
+    "print_validation",
+    "report",
+    "run",
+    "validate",
+]
 
 _DEFAULT_NUM_SAMPLES = 100
 Print = Callable[[str], None]
@@ -30,8 +45,10 @@ Print = Callable[[str], None]
 
 def validate(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval validate``; returns its findings and their counts."""
-    problem_set = find_suite("dsp").load(args.problems).select(args.limit)
-    execution = _read_execution(args, [args.problems])
+    suite = find_suite(args.suite)
+    options = _read_options(suite, args)
+    problem_set = suite.load(args.problems, options).select(args.limit)
+    execution = _read_execution(args, _list_hidden(args.problems))
     environment = describe_environment(problem_set, execution)
     with (
         Grader(problem_set, execution) as grader,
@@ -48,6 +65,8 @@ def validate(args: argparse.Namespace) -> dict[str, Any]:
         and said[finding.task_id] != (finding.reference == "passed")
     ]
     return {
+        "suite_version": suite.version,
+        "options": options,
         "num_problems": len(findings),
         "num_valid": sum(finding.valid for finding in findings),
         "reference_counts": dict(sorted(Counter(f.reference for f in findings).items())),
@@ -103,11 +122,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         top_k=args.top_k,
         max_tokens=args.max_tokens,
     )
-    problem_set = suite.load(args.problems).select(args.limit)
+    options = _read_options(suite, args)
+    problem_set = suite.load(args.problems, options).select(args.limit)
     config = RunConfig(
         out_path=args.out,
         ks=args.k,
-        execution=_read_execution(args, [args.problems]),
+        # Verdicts and findings in the run's folder quote what tests expect.
+        execution=_read_execution(args, [*_list_hidden(args.problems), args.out]),
         generation=Generation(
             num_samples=num_samples,
             num_context_cells=args.context,
@@ -122,6 +143,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         samples=args.samples,
         max_samples=args.num_samples,
         validation_path=args.validation,
+        options=options,
     )
     return run_benchmark(suite, problem_set, config)
 
@@ -130,8 +152,11 @@ def build(args: argparse.Namespace) -> "Built":
     """Do ``dsp-eval build``.
 
     Raises:
-        UsageError: If there is neither an output folder nor ``--dry-run``.
+        UsageError: If there is no repository, or neither an output folder nor ``--dry-run``.
     """
+    if not args.repositories:
+        message = "There is no repository. Name a clone or the folder of a course."
+        raise UsageError(message)
     # In here: only this command needs nbgrader and datasketch.
     from jupyt5_dsp.curation.build import BuildConfig, build, preview
 
@@ -152,18 +177,106 @@ def build(args: argparse.Namespace) -> "Built":
     return build(config)
 
 
-def fetch(args: argparse.Namespace) -> "Fetched":
-    """Do ``dsp-eval fetch``."""
-    from jupyt5_dsp.fetch import FetchConfig, fetch
+def build_function_problems(args: argparse.Namespace) -> dict[str, object]:
+    """Do ``dsp-eval build --functions``; returns counts.
+
+    Raises:
+        UsageError: If there is no output folder, or repositories are named, too.
+    """
+    from jupyt5_dsp.biocoder.build_functions import build_functions
+
+    if args.repositories:
+        message = "--functions takes one project, and no repositories beside it."
+        raise UsageError(message)
+    if args.out is None:
+        message = "--out is missing. Name a new folder for the functions."
+        raise UsageError(message)
+    return build_functions(args.functions, args.out)
+
+
+def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
+    """Do ``dsp-eval fetch``.
+
+    Raises:
+        UsageError: If a manifest is given for files that have none.
+    """
+    from jupyt5_dsp.fetch import DEFAULT_MIRROR, FetchConfig, fetch
+    from jupyt5_dsp.fetch_files import DATA_SETS, FILES_MIRROR, fetch_files
     from jupyt5_dsp.fetch_manifest import read_manifest
 
+    if args.data != "dsp":
+        if args.manifest:
+            message = f"--manifest is for dsp only; the files of {args.data} are known."
+            raise UsageError(message)
+        mirror = args.mirror or FILES_MIRROR
+        return fetch_files(args.data, args.out, mirror, DATA_SETS[args.data])
     config = FetchConfig(
         sources=read_manifest(args.manifest),
         out_path=args.out,
-        mirror=args.mirror,
+        mirror=args.mirror or DEFAULT_MIRROR,
         num_workers=args.workers,
     )
     return fetch(config)
+
+
+def report(args: argparse.Namespace) -> Path:
+    """Do ``dsp-eval report``; returns the path of the page.
+
+    Raises:
+        UsageError: If it is not clear where the page of several runs goes.
+    """
+    if args.out is not None:
+        # In here: the page of one run needs no pandas.
+        from jupyt5_dsp.overview import write_overview
+
+        return write_overview(args.runs, args.out)
+    if len(args.runs) > 1:
+        message = "--out is missing. Name a folder for the report on several runs."
+        raise UsageError(message)
+    (run_path,) = args.runs
+    if args.problems:
+        results = read_results(run_path)
+        suite = find_suite(results["suite"])
+        given: Mapping[str, str] = results["settings"].get("options", {})
+        write_references(run_path, load_suite(suite, args.problems, given))
+    return write_report(run_path)
+
+
+def list_suites() -> list[dict[str, Any]]:
+    """Do ``dsp-eval suites``: what there is, and what can be chosen."""
+    return [
+        {
+            "name": suite.name,
+            "version": suite.version,
+            "about": suite.about,
+            "licence": suite.licence,
+            "home": suite.home,
+            "options": [asdict(option) for option in suite.options],
+        }
+        for suite in suites.list_suites()
+    ]
+
+
+def print_suites(found: Sequence[Mapping[str, Any]], echo: Print) -> None:
+    """Print suites for people."""
+    for suite in found:
+        echo(f"{suite['name']:<10} {suite['version']:<14} {suite['about']}")
+        echo(f"{'':<10} {suite['home']}  (licence of the data: {suite['licence']})")
+        for option in suite["options"]:
+            choices = ", ".join(option["choices"]) or "any value"
+            echo(f"{'':<10} {option['name']}={option['default']}  ({choices}) {option['about']}")
+
+
+def _read_options(suite: Suite, args: argparse.Namespace) -> dict[str, str]:
+    given = dict(args.option)
+    if args.presentation is not None:
+        given[PRESENTATION] = args.presentation
+    return read_options(suite.name, suite.options, given)
+
+
+def _list_hidden(problems_path: Path) -> list[Path]:
+    """Return the folder that nobody inside the sandbox may see: it has the answers."""
+    return [problems_path if problems_path.is_dir() else problems_path.parent]
 
 
 def _read_execution(args: argparse.Namespace, hidden_paths: Sequence[Path]) -> Execution:

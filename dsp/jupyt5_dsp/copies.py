@@ -34,7 +34,9 @@ def plan_copies(problem_set: ProblemSet) -> Copies:
     their backups and Jupyter's checkpoints may well be the same notebooks with the answers.
     """
     root_path = problem_set.root_path
-    blanked = dict(_blank_notebooks(problem_set))
+    if root_path is None:
+        return Copies(frozenset(), {})
+    blanked = dict(_blank_notebooks(problem_set, root_path))
     # The answers of the set are no data file of its notebooks.
     left_out = {*root_path.glob("*.jsonl*"), *_iter_notebook_files(root_path)}
     return Copies(frozenset(left_out - blanked.keys()), blanked)
@@ -48,25 +50,25 @@ def _iter_notebook_files(root_path: Path) -> Iterator[Path]:
             yield path
 
 
-def _blank_notebooks(problem_set: ProblemSet) -> Iterator[tuple[Path, bytes]]:
+def _blank_notebooks(problem_set: ProblemSet, root_path: Path) -> Iterator[tuple[Path, bytes]]:
     problems_by_path: dict[str, list[Problem]] = {}
     for problem in problem_set.problems:
         problems_by_path.setdefault(problem.notebook_path, []).append(problem)
     for path, problems in problems_by_path.items():
         if _CHECKPOINTS in PurePosixPath(path).parts:
             continue
-        content = _blank(problem_set, path, problems)
+        content = _blank(problem_set, root_path / path, problems)
         if content is not None:
-            yield problem_set.root_path / path, content
+            yield root_path / path, content
 
 
-def _blank(problem_set: ProblemSet, path: str, problems: Sequence[Problem]) -> bytes | None:
+def _blank(problem_set: ProblemSet, path: Path, problems: Sequence[Problem]) -> bytes | None:
     """Return the notebook without its reference solutions; None if that is not sure to work."""
-    notebook = problem_set.notebooks[path]
+    notebook = problem_set.notebooks[problems[0].notebook_path]
     if notebook.nbformat != _BLANKED_NBFORMAT:
         return None
     try:
-        raw = (problem_set.root_path / path).read_bytes()
+        raw = path.read_bytes()
         document: Any = json.loads(raw.decode("utf-8-sig"))
         cells = document["cells"]
         # The indices of the problems are those of the notebook reader; it may skip oddities.

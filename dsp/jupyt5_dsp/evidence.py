@@ -1,4 +1,4 @@
-"""Runs of one notebook that show whether its problems are fit to judge anything."""
+"""Runs of a notebook, or of programs, that show whether problems are fit to judge anything."""
 
 import re
 import threading
@@ -22,6 +22,7 @@ _REFERENCE, _REPEAT = "reference", "repeat"
 _WRONG_ANSWERS: tuple[WrongAnswer, ...] = ("deleted", "none")
 _NUM_CHANCE_RUNS = 2
 _NUM_REPEATS = 20
+_NUM_CHECKED_REPEATS = 2  # each of them is a run on every input
 _LONG_NOTEBOOK_S = 60.0
 # Cells that match may give another result at another time: worth some more runs.
 _CHANCE = re.compile(r"random|shuffle|\bset\(|\bhash\(|\btime\b|uuid")
@@ -70,11 +71,11 @@ class _Run:
 def gather_evidence(
     grader: Grader, problems: Sequence[Problem], cancel: threading.Event
 ) -> dict[str, Evidence]:
-    """Run one notebook as often as it takes to know its problems.
+    """Run one notebook, or some programs, as often as it takes to know the problems.
 
     Args:
         grader: Runs the cells.
-        problems: Problems of one notebook, none with a fault that its text shows.
+        problems: Of one notebook or batch, none with a fault that its text shows.
         cancel: Set from outside to stop.
 
     Returns:
@@ -131,7 +132,8 @@ class _NotebookRuns:
 
     def _run(self, attempts: Mapping[str, Sequence[Attempt]], run_idx: int) -> _Run:
         grader, problem = self._grader, self._problems[0]
-        name = f"{problem.notebook_path} run {run_idx}" if run_idx else problem.notebook_path
+        name = grader.name_process(problem)
+        name = f"{name} run {run_idx}" if run_idx else name
         run = _Run()
         for found in grader.run(
             attempts,
@@ -183,15 +185,24 @@ class _NotebookRuns:
     def _list_attempts(self, problem: Problem) -> list[Attempt]:
         source = self._source_of(problem)
         attempts = [self._make_reference(problem), Attempt(key="deleted", source="")]
-        mutant = make_none_mutant(source)
+        mutant = self._make_none_mutant(problem)
         if mutant is not None:
             attempts.append(Attempt(key="none", source=mutant))
         if self._may_depend_on_chance(problem) and not self._is_seeded_before(problem):
-            for idx in range(_NUM_REPEATS):
+            checks_output = self._grader.problem_set.checker is not None
+            for idx in range(_NUM_CHECKED_REPEATS if checks_output else _NUM_REPEATS):
                 name = f"{_REPEAT} {idx}"
                 seed = derive_seed(self._grader.execution.seed, f"{problem.task_id} {name}")
                 attempts.append(Attempt(key=name, source=source, seed=seed))
         return attempts
+
+    def _make_none_mutant(self, problem: Problem) -> str | None:
+        form = problem.form
+        if form is None or not form.suffix.strip():
+            return make_none_mutant(self._source_of(problem))
+        # What stands after the completion is the test's own.
+        emptied = make_none_mutant(form.reference)
+        return None if emptied is None else form.fill(emptied)
 
     def _source_of(self, problem: Problem) -> str:
         return self._grader.problem_set.cells_of(problem)[problem.cell_idx].source
@@ -210,6 +221,8 @@ class _NotebookRuns:
         """Say how often to run the notebook again: where chance may play, or it failed."""
         if first.wall_s > _LONG_NOTEBOOK_S:
             return 0
+        if self._grader.problem_set.checker is not None:
+            return 1  # under another hash seed, against what was printed under the first
         if any(self._may_depend_on_chance(problem) for problem in self._problems):
             return _NUM_CHANCE_RUNS
         own_failure = {VerdictKind.WRONG, VerdictKind.ERROR}

@@ -10,13 +10,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from jupyt5.errors import ExecutionError, UsageError
 from jupyt5_dsp.grader import Execution, Grader
 from jupyt5_dsp.parallel import run_streams
-from jupyt5_dsp.problems import load_problem_set
+from jupyt5_dsp.problems import ProblemSet
 
 __all__ = ["Fanout", "LocalFanout", "RayFanout"]
 
@@ -60,9 +60,10 @@ class RayFanout:
     must be readable under the same path on every node, and this package installed there.
     """
 
-    def __init__(self, root_path: Path, execution: Execution, num_workers: int) -> None:
+    def __init__(self, problem_set: ProblemSet, execution: Execution, num_workers: int) -> None:
         self.num_workers = num_workers
-        self._root_path = root_path.resolve()
+        root_path = problem_set.root_path
+        self._problem_set = replace(problem_set, root_path=root_path and root_path.resolve())
         self._execution = execution
         self._actors: list[Any] = []
 
@@ -77,8 +78,9 @@ class RayFanout:
         ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
         # Jobs are spread over the nodes; each actor takes one processor.
         actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_RayGrader)
+        problem_set = ray.put(self._problem_set)
         self._actors = [
-            actor_class.remote(self._root_path, self._execution) for _ in range(self.num_workers)
+            actor_class.remote(problem_set, self._execution) for _ in range(self.num_workers)
         ]
         return self
 
@@ -125,8 +127,8 @@ class RayFanout:
 class _RayGrader:
     """A grader of its own on each node, kept from job to job."""
 
-    def __init__(self, root_path: Path, execution: Execution) -> None:
-        self._grader = Grader(load_problem_set(root_path), execution)
+    def __init__(self, problem_set: ProblemSet, execution: Execution) -> None:
+        self._grader = Grader(problem_set, execution)
         self._grader.__enter__()
 
     def run(self, function: JobFunction[J, R], job: J) -> list[R]:

@@ -5,6 +5,7 @@ import logging
 import platform
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from jupyt5.execution.engine import Found, Opened, run_job
+from jupyt5.execution.engine import Found, Judged, Opened, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
@@ -21,7 +22,7 @@ from jupyt5.execution.views import make_view, remove_folder
 from jupyt5.notebook import Notebook
 from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.fingerprint import digest_files
-from jupyt5_dsp.plans import make_job
+from jupyt5_dsp.plans import make_job, preload_of
 from jupyt5_dsp.problems import Problem, ProblemSet
 
 __all__ = ["Execution", "Grader", "derive_seed", "describe_environment"]
@@ -29,10 +30,11 @@ __all__ = ["Execution", "Grader", "derive_seed", "describe_environment"]
 _WARM_UP_TIMEOUT_S = 600
 _IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([A-Za-z_][\w.]*)", re.MULTILINE)
 _OWN_PACKAGES = ("ipython", "numpy")
+_OF_ALL_NOTEBOOKS = ("IPython", "matplotlib.font_manager")
 # Outside the sandbox on purpose: it imports installed packages only, never a notebook's code.
 _WARM_UP = """
 import importlib, importlib.util, sys
-for name in ["IPython", "matplotlib.font_manager"] + sys.argv[1:]:
+for name in sys.argv[1:]:
     try:
         spec = importlib.util.find_spec(name.partition(".")[0])
         if spec and "site-packages" in (spec.origin or ""):
@@ -84,8 +86,11 @@ class Grader:
         self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
         interpreter = self.execution.interpreter
         used = {problem.notebook_path for problem in self.problem_set.problems}
-        notebooks = [self.problem_set.notebooks[path] for path in used]
-        _warm_up(Path(self._home.name), interpreter, find_imports(notebooks))
+        names = find_imports([self.problem_set.notebooks[path] for path in used])
+        names += tuple(name for one in self.problem_set.problems for name in preload_of(one))
+        if not self.problem_set.has_programs:
+            names = (*_OF_ALL_NOTEBOOKS, *names)
+        _warm_up(Path(self._home.name), interpreter, names)
         return self
 
     def __exit__(
@@ -108,7 +113,9 @@ class Grader:
         isolation: Isolation | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Found]:
-        """Run attempts at problems of one notebook; see ``run_job`` for what it yields and raises.
+        """Run attempts at problems of one notebook, or at programs; see ``run_job``.
+
+        Where the set has a checker, it turns runs into verdicts.
 
         Args:
             attempts: By task id.
@@ -117,15 +124,26 @@ class Grader:
             isolation: Overrides the execution's.
             cancel: Set from outside to stop.
         """
-        problem = next(p for p in self.problem_set.problems if p.task_id in attempts)
-        job = make_job(
-            self.problem_set,
-            attempts,
-            seed=self.seed_of(problem) if seed is None else seed,
-            runs_all=runs_all,
-            forced=self.execution.forced,
-        )
-        return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
+        checker = self.problem_set.checker
+
+        def run(wanted: Mapping[str, Sequence[Attempt]]) -> Iterator[Found]:
+            problem = self.problem_set.find(next(iter(wanted)))
+            own_seed = self.seed_of(problem) if seed is None else seed
+            forced = self.execution.forced
+            job = make_job(
+                self.problem_set, wanted, seed=own_seed, runs_all=runs_all, forced=forced
+            )
+            return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
+
+        if checker is None:
+            yield from run(attempts)
+            return
+        for task_id, wanted in attempts.items():
+
+            def execute(some: Sequence[Attempt], task_id: str = task_id) -> Iterator[Judged]:
+                return (one for one in run({task_id: some}) if isinstance(one, Judged))
+
+            yield from checker.judge(self.problem_set.find(task_id), wanted, execute)
 
     def list_opened(
         self, problems: Sequence[Problem], *, cancel: threading.Event | None = None
@@ -146,22 +164,34 @@ class Grader:
         return tuple(path for one in found if isinstance(one, Opened) for path in one.paths)
 
     def _make_setting(self, problem: Problem, isolation: Isolation | None) -> Setting:
-        execution = self.execution
+        execution, checker = self.execution, self.problem_set.checker
+        limits = execution.limits
+        if checker is not None:
+            limits = replace(limits, output_bytes=checker.output_bytes)
         return Setting(
             interpreter=execution.interpreter,
             sandbox=execution.sandbox,
-            limits=execution.limits,
+            limits=limits,
             view_path=self._view_of(problem),
             isolation=isolation or execution.isolation,
         )
 
     def seed_of(self, problem: Problem) -> int:
-        """Return the seed under which the problem's notebook runs: one process, one hash seed."""
-        return derive_seed(self.execution.seed, problem.notebook_path)
+        """Return the seed under which the problem's notebook runs: one process, one hash seed.
+
+        All programs share one, for any of them may be served by the same process.
+        """
+        return derive_seed(self.execution.seed, self.name_process(problem))
+
+    def name_process(self, problem: Problem) -> str:
+        """Return the name from which seeds of the problem's processes are made."""
+        return "programs" if self.problem_set.has_programs else problem.notebook_path
 
     def digest_data(self, problem: Problem) -> str:
         """Return a digest of the data files that the problem's notebook finds beside it."""
         name = problem.repository_name
+        if self.problem_set.root_path is None:
+            return ""
         if name not in self._data_digests:
             root_path = self.problem_set.root_path / name
             kept = (
@@ -175,11 +205,12 @@ class Grader:
         return self._data_digests[name]
 
     def _view_of(self, problem: Problem) -> Path:
-        name = problem.repository_name
+        root_path = self.problem_set.root_path
+        name = problem.repository_name if root_path else ""
         with self._lock:
             if name not in self._views:
                 self._views[name] = make_view(
-                    self.problem_set.root_path / name,
+                    root_path / name if root_path else None,
                     leave_out=self.copies.left_out,
                     replaced=self.copies.blanked,
                     home_template_path=Path(self._home.name) if self._home else None,
@@ -196,7 +227,10 @@ def describe_environment(problem_set: ProblemSet, execution: Execution) -> dict[
     """Return what verdicts depend on besides the problems: versions and the sandbox."""
     interpreter = execution.interpreter
     # Of the whole set: a run over some of its problems is the same environment.
-    imported = find_imports(list(problem_set.notebooks.values()))
+    imported = (
+        *find_imports(list(problem_set.notebooks.values())),
+        *(name for problem in problem_set.problems for name in preload_of(problem)),
+    )
     names = {name.partition(".")[0] for name in imported}
     wanted = {owner for name in names for owner in interpreter.owners.get(name, ())}
     return {
@@ -223,6 +257,8 @@ def find_imports(notebooks: Sequence[Notebook]) -> tuple[str, ...]:
 
 def _warm_up(home_path: Path, interpreter: Interpreter, module_names: Sequence[str]) -> None:
     """Import what notebooks import, once: compiles bytecode and makes matplotlib's font cache."""
+    if not set(module_names) - sys.stdlib_module_names:
+        return
     try:
         subprocess.run(
             [str(interpreter.path), "-c", _WARM_UP, *module_names],

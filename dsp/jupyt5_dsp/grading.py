@@ -49,7 +49,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Samples of one notebook that one worker runs.
+    """Samples of one notebook, or of some programs, that one worker runs.
 
     Attributes:
         isolation: How to run them; a problem's validation may ask for fresh processes.
@@ -163,11 +163,12 @@ def _split(
     validations: Mapping[str, Validation],
     num_workers: int,
 ) -> Iterator[Chunk]:
-    """Divide the samples into chunks: one a notebook, more where workers would be idle."""
+    """Divide the samples into chunks: one a group, more where workers would be idle."""
     groups: dict[tuple[str, Isolation], list[_Entry]] = {}
+    names = problem_set.group_problems()
     for entry in entries:
         found = validations[entry.sample.task_id]
-        groups.setdefault((entry.problem.notebook_path, found.isolation), []).append(entry)
+        groups.setdefault((names[entry.problem.task_id], found.isolation), []).append(entry)
     share = max(math.ceil(len(entries) / (num_workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
     # Long ones first, so that no worker ends with one alone.
     for (_, isolation), group in sorted(groups.items(), key=lambda item: -len(item[1])):

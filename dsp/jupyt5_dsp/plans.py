@@ -8,7 +8,7 @@ from jupyt5.execution.verdicts import CellReply, Stage
 from jupyt5_dsp.mutants import binds_names
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["folder_of", "forgives_context", "make_job", "restage"]
+__all__ = ["folder_of", "forgives_context", "make_job", "preload_of", "restage"]
 
 
 def forgives_context(problem: Problem) -> bool:
@@ -28,11 +28,11 @@ def make_job(
     runs_all: bool = False,
     forced: bool = False,
 ) -> Job:
-    """Plan attempts at problems of one notebook.
+    """Plan attempts at problems of one notebook, or at programs.
 
     Args:
         problem_set: The set.
-        attempts: What to try, by task id; all problems of the same notebook.
+        attempts: What to try, by task id; all problems of the same notebook or batch.
         seed: Of hash seeds and random generators.
         runs_all: Whether the notebook is run to the end of its last problem in any case.
         forced: Fork even where that is not sound.
@@ -41,6 +41,8 @@ def make_job(
         (problem for problem in problem_set.problems if problem.task_id in attempts),
         key=lambda problem: problem.cell_idx,
     )
+    if problem_set.has_programs:
+        return _make_program_job(problem_set, problems, attempts, seed)
     cells = problem_set.cells_of(problems[0])
     end = max(max(problem.grading_idxs) for problem in problems) + 1
     own = {idx for problem in problems for idx in problem.grading_idxs}
@@ -60,12 +62,41 @@ def make_job(
     )
 
 
+def _make_program_job(
+    problem_set: ProblemSet,
+    problems: Sequence[Problem],
+    attempts: Mapping[str, Sequence[Attempt]],
+    seed: int,
+) -> Job:
+    tasks = [
+        replace(
+            _make_task(problem_set, problem, attempts[problem.task_id]),
+            # Not the reference: what a worker holds, a sample could find.
+            cells=tuple((i, problem_set.cells_of(problem)[i].source) for i in problem.grading_idxs),
+        )
+        for problem in problems
+    ]
+    preload = dict.fromkeys(name for problem in problems for name in preload_of(problem))
+    return Job(
+        cells=(),
+        tasks=tuple(tasks),
+        seed=seed,
+        runs_as=problem_set.runs_as,
+        preload=tuple(preload),
+    )
+
+
 def folder_of(problem: Problem) -> str:
     """Return the notebook's folder inside its repository."""
     folder, _, _ = problem.notebook_path.rpartition("/")
     if problem.repository_name:
         folder = folder[len(problem.repository_name) :].lstrip("/")
     return folder or "."
+
+
+def preload_of(problem: Problem) -> tuple[str, ...]:
+    """Return the modules that a worker imports for a program before it forks."""
+    return problem.form.preload if problem.form else ()
 
 
 def restage(replies: Sequence[CellReply], problem: Problem) -> tuple[CellReply, ...]:

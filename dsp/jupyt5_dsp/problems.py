@@ -1,28 +1,79 @@
-"""A problem set on disk: notebooks, their data files, and ``problems.jsonl``.
+"""Problems and the notebooks they live in, on disk or made in memory (``programs.py``).
 
 A problem is a solution cell and the grading cells that judge it. Everything else in its notebook
-stays as it is (teacher forcing): earlier solution cells hold their reference solutions.
+stays as it is (teacher forcing): earlier solution cells hold their reference solutions. On disk a
+set is notebooks, their data files, and ``problems.jsonl``.
 """
 
 import ast
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import cast
 
 from jupyt5.errors import ProblemSetError
+from jupyt5.execution.jobs import RunsAs
 from jupyt5.notebook import Cell, Notebook, read_notebook
+from jupyt5_dsp.checker import Checker
 
-__all__ = ["Problem", "ProblemSet", "digest", "load_problem_set", "split_initial_comments"]
+__all__ = [
+    "Form",
+    "Problem",
+    "ProblemSet",
+    "Shown",
+    "digest",
+    "load_problem_set",
+    "split_initial_comments",
+]
 
 PROBLEMS_FILE = "problems.jsonl"
+# Programs that one worker serves, one after another: a start costs more than a sample.
+_BATCH_SIZE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How the text of a program's solution cell is put together.
+
+    Attributes:
+        reference: The reference completion.
+        prefix: What stands before a completion.
+        suffix: What stands after it.
+        indent: Put before each of its lines but the first.
+        preload: Modules that the worker imports before samples are forked.
+    """
+
+    reference: str
+    prefix: str = ""
+    suffix: str = ""
+    indent: str = ""
+    preload: tuple[str, ...] = ()
+
+    def fill(self, completion: str) -> str:
+        """Return the whole text with ``completion`` in it."""
+        if self.indent:
+            completion = completion.replace("\n", f"\n{self.indent}")
+        return f"{self.prefix}{completion}{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a provider sees of a problem, where that is something else than its notebook.
+
+    ``prefix`` and ``suffix`` stand around the place where the completion goes, in the target cell.
+    """
+
+    cells: tuple[Cell, ...]
+    target_idx: int
+    prefix: str = ""
+    suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One line of ``problems.jsonl``.
+    """One line of ``problems.jsonl``, or one problem of a suite of programs.
 
     Attributes:
         task_id: Name of the problem, unique in its set.
@@ -31,6 +82,10 @@ class Problem:
         grading_idxs: Indices of the cells that judge it, in order.
         passes_modern: Whether the reference passed where the set was made; None if not said.
         cause: Why it did not pass there.
+        form: How a program's solution cell is filled; None in a notebook, where a completion
+            follows the initial comment lines.
+        shown: What a provider sees; None for the notebook.
+        invalid_reason: Why the problem can be shown, but not judged; "" if it can.
     """
 
     task_id: str
@@ -39,6 +94,14 @@ class Problem:
     grading_idxs: tuple[int, ...]
     passes_modern: bool | None = None
     cause: str = ""
+    form: Form | None = field(default=None, repr=False)
+    shown: Shown | None = field(default=None, repr=False)
+    invalid_reason: str = field(default="", repr=False)
+
+    def describe(self) -> list[str]:
+        """Return all that its verdicts depend on, besides the cells."""
+        parts = [repr(self), repr(self.form) if self.form else "", self.invalid_reason]
+        return [part for part in parts if part]
 
     @property
     def repository_name(self) -> str:
@@ -49,19 +112,49 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ProblemSet:
-    """Problems in file order, with the notebooks they live in."""
+    """Problems in file order, with the notebooks they live in.
 
-    root_path: Path
+    Attributes:
+        root_path: Folder of the notebooks and of the data files beside them; None for programs.
+        problems: In file order.
+        notebooks: By path.
+        runs_as: What the cells are.
+        stops: Generated text ends before the first of these.
+        checker: Judges by what programs print; None where grading cells judge.
+    """
+
+    root_path: Path | None
     problems: tuple[Problem, ...]
     notebooks: Mapping[str, Notebook] = field(repr=False, compare=False)
+    runs_as: RunsAs = "notebook"
+    stops: tuple[str, ...] = ()
+    checker: Checker | None = None
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether each problem is a program of its own, with nothing before it."""
+        return self.runs_as != "notebook"
 
     def select(self, limit: int | None) -> "ProblemSet":
         """Return the set's first ``limit`` problems; all of them for None."""
-        return ProblemSet(self.root_path, self.problems[:limit], self.notebooks)
+        return replace(self, problems=self.problems[:limit])
+
+    def find(self, task_id: str) -> Problem:
+        """Return the problem called ``task_id``, which must be there."""
+        return next(problem for problem in self.problems if problem.task_id == task_id)
+
+    def group_problems(self) -> dict[str, str]:
+        """Return by task id what is run by one worker: a notebook, or some programs."""
+        if not self.has_programs:
+            return {problem.task_id: problem.notebook_path for problem in self.problems}
+        return {
+            problem.task_id: f"programs {idx // _BATCH_SIZE}"
+            for idx, problem in enumerate(self.problems)
+        }
 
     def digest(self) -> str:
         """Return one digest of the problems and of their notebooks' cells."""
-        parts = [repr(problem) for problem in self.problems]
+        parts = [part for problem in self.problems for part in problem.describe()]
         for path in dict.fromkeys(problem.notebook_path for problem in self.problems):
             parts.append(path)
             parts += [f"{cell.kind} {cell.source}" for cell in self.notebooks[path].cells]
@@ -72,15 +165,21 @@ class ProblemSet:
         return self.notebooks[problem.notebook_path].cells
 
     def prefix_of(self, problem: Problem) -> str:
-        """Return the solution cell's initial comment lines, ready to be followed by code."""
+        """Return what stands before a completion: initial comment lines, or a program's prefix."""
+        if problem.form:
+            return problem.form.prefix
         return split_initial_comments(self.cells_of(problem)[problem.cell_idx].source)[0]
 
     def reference_of(self, problem: Problem) -> str:
-        """Return the reference completion: what follows the initial comment lines."""
+        """Return the reference completion: what follows ``prefix_of``."""
+        if problem.form:
+            return problem.form.reference
         return split_initial_comments(self.cells_of(problem)[problem.cell_idx].source)[1]
 
     def fill(self, problem: Problem, completion: str) -> str:
         """Return the solution cell's source with ``completion``, which is taken as it is."""
+        if problem.form:
+            return problem.form.fill(completion)
         return self.prefix_of(problem) + completion
 
     def grading_key(self, problem: Problem) -> str:
@@ -91,6 +190,8 @@ class ProblemSet:
 
     def explain_invalid(self, problem: Problem) -> str:
         """Return why a problem can never be judged, as far as its text shows; "" if it can."""
+        if problem.invalid_reason:
+            return problem.invalid_reason
         cells = self.cells_of(problem)
         if problem.cell_idx >= len(cells) or cells[problem.cell_idx].kind != "code":
             return f"solution cell {problem.cell_idx} is not a code cell"

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -17,6 +17,7 @@ from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.grading import GradedSample, grade_samples, read_verdicts
 from jupyt5_dsp.jsonl import append_jsonl
 from jupyt5_dsp.problems import ProblemSet
+from jupyt5_dsp.prompts import measure_prompt, note_prompts, read_prompts
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.results import make_results
 from jupyt5_dsp.run_folder import Clock, claim_folder
@@ -48,7 +49,7 @@ class RunConfig:
     Exactly one of ``provider_uri`` and ``samples`` is set; ``samples`` is a path or ``gold``.
     ``engine`` says where notebooks run: in processes here, or on a Ray cluster.
     ``validation_path`` names findings of ``dsp-eval validate`` to start from. ``strict`` counts
-    passes with a suspicion flag as failed.
+    passes with a suspicion flag as failed. ``options`` are the suite's, as its problems were read.
     """
 
     out_path: Path
@@ -62,6 +63,7 @@ class RunConfig:
     samples: str | None = None
     max_samples: int | None = None
     validation_path: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> dict[str, object]:
@@ -90,6 +92,7 @@ def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> d
         given = read_samples(samples_path, problem_set)
     else:
         write_samples(samples_path, given)
+        _note_prompts(problem_set, config)
     try:
         run.grade(given, known)
     except KeyboardInterrupt:
@@ -180,6 +183,8 @@ def _make_identity(
         "strict": config.strict,
         **asdict(config.execution.limits),
     }
+    if config.options:
+        settings["options"] = dict(config.options)
     if config.provider_uri is not None:
         provider = config.provider_uri
         settings |= asdict(config.generation)
@@ -205,8 +210,26 @@ def _generate(
 ) -> None:
     steps = generate_samples(provider, problem_set, config.generation, samples_path)
     total = len(problem_set.problems)
-    for _ in progress(steps, desc="problems answered", total=total, unit="problem"):
-        pass
+    known = read_prompts(config.out_path)
+    for problem, wall_s in progress(steps, desc="problems answered", total=total, unit="problem"):
+        if problem_set.explain_invalid(problem):
+            continue  # it was not asked
+        if wall_s is not None or problem.task_id not in known:
+            size = measure_prompt(provider, problem_set, problem, config.generation)
+            note_prompts(config.out_path, [replace(size, generation_s=wall_s)])
+
+
+def _note_prompts(problem_set: ProblemSet, config: RunConfig) -> None:
+    """Note about how long prompts are where no model is asked."""
+    known = read_prompts(config.out_path)
+    todo = [
+        problem
+        for problem in problem_set.problems
+        if problem.task_id not in known
+        and (problem.shown is not None or not problem_set.explain_invalid(problem))
+    ]
+    sizes = [measure_prompt(None, problem_set, one, config.generation) for one in todo]
+    note_prompts(config.out_path, sizes)
 
 
 def _validate(
@@ -234,8 +257,7 @@ def _open_fanout(grader: Grader, config: RunConfig) -> Generator[Fanout]:
     if config.engine == "local":
         yield LocalFanout(grader, config.num_workers)
         return
-    root_path = grader.problem_set.root_path
-    with RayFanout(root_path, config.execution, config.num_workers) as fanout:
+    with RayFanout(grader.problem_set, config.execution, config.num_workers) as fanout:
         yield fanout
 
 

@@ -1,8 +1,13 @@
-"""Samples: completions by task id, from a file, from the references, or from a provider."""
+"""Samples: completions by task id, from a file, from the references, or from a provider.
+
+Text from a file is taken as it is; what a provider generates is cleaned and cut at the suite's
+stops, with the model's own text beside it as ``raw``.
+"""
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +18,16 @@ from jupyt5_dsp.grader import derive_seed
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, render_jsonl, repair_jsonl
 from jupyt5_dsp.problems import Problem, ProblemSet
 
-__all__ = ["Generation", "Sample", "generate_samples", "make_gold", "read_samples", "write_samples"]
+__all__ = [
+    "Generation",
+    "Sample",
+    "cut_at_stop",
+    "generate_samples",
+    "make_gold",
+    "make_request",
+    "read_samples",
+    "write_samples",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -117,13 +131,14 @@ def generate_samples(
     problem_set: ProblemSet,
     generation: Generation,
     path: Path,
-) -> Iterable[int]:
+) -> Iterator[tuple[Problem, float | None]]:
     """Fill ``path`` with the provider's samples, problem by problem.
 
     Problems that the file already has in full are kept, so a broken run goes on where it was.
 
     Yields:
-        1 for each problem that is done.
+        Each problem that is done, with the wall seconds that its answers took; None if it was
+        done before.
 
     Raises:
         ProviderError: If the model fails, or answers with too few hypotheses.
@@ -132,16 +147,33 @@ def generate_samples(
     cancel = threading.Event()
     try:
         for problem in problem_set.problems:
-            if problem.task_id not in done:
-                samples = _ask(provider, problem_set, problem, generation, cancel)
-                append_jsonl(path, [sample.to_record() for sample in samples])
-            yield 1
+            if problem.task_id in done:
+                yield problem, None
+                continue
+            started_s = time.monotonic()
+            samples = _ask(provider, problem_set, problem, generation, cancel)
+            append_jsonl(path, [sample.to_record() for sample in samples])
+            yield problem, time.monotonic() - started_s
     finally:
         cancel.set()
 
 
 def make_request(problem_set: ProblemSet, problem: Problem, generation: Generation) -> FillRequest:
-    """Return what a provider sees: the notebook with references, but not this problem's own."""
+    """Return what a provider sees: the notebook with references, but not this problem's own.
+
+    Where the suite shows something else, it sees all of that, and nothing of the tests.
+    """
+    shown = problem.shown
+    if shown:
+        return FillRequest(
+            cells=shown.cells,
+            target_idx=shown.target_idx,
+            prefix=shown.prefix,
+            suffix=shown.suffix,
+            num_context_cells=shown.target_idx,
+            num_following_cells=len(shown.cells) - shown.target_idx - 1,
+            skip_blank=False,
+        )
     cells = list(problem_set.cells_of(problem))
     prefix = problem_set.prefix_of(problem)
     cells[problem.cell_idx] = replace(cells[problem.cell_idx], source=prefix)
@@ -186,14 +218,19 @@ def _ask(
             f"{problem.task_id}. Run the command again to go on from here."
         )
         raise ProviderError(message)
-    return [_take_draft(problem, drafts[idx]) for idx in sorted(drafts)]
+    return [_take_draft(problem, drafts[idx], problem_set.stops) for idx in sorted(drafts)]
 
 
-def _take_draft(problem: Problem, draft: Draft) -> Sample:
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """Return generated text up to the first of a suite's stops."""
+    return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
+
+
+def _take_draft(problem: Problem, draft: Draft, stops: Sequence[str]) -> Sample:
     return Sample(
         task_id=problem.task_id,
         sample_idx=draft.hypothesis_idx,
-        completion=draft.text,
+        completion=cut_at_stop(draft.text, stops),
         mean_logprob=draft.mean_logprob,
         raw=draft.raw,
     )

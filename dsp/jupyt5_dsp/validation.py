@@ -81,8 +81,11 @@ def make_key(grader: Grader, problem: Problem, environment: Mapping[str, object]
     """Return digests of all that a finding depends on, one for each of ``_KEY_PARTS``."""
     cells = grader.problem_set.cells_of(problem)
     sources = [f"{cell.kind}:{cell.source}" for cell in cells[: _end_of(problem)]]
+    checker = grader.problem_set.checker
+    rules = [grader.problem_set.runs_as] if grader.problem_set.has_programs else []
+    rules += [checker.version] if checker else []
     parts = (
-        [repr(problem), *sources],
+        [*problem.describe(), *sources, *rules],
         [grader.digest_data(problem)],
         [repr(grader.execution.limits)],
         [str(grader.execution.seed)],
@@ -119,9 +122,9 @@ def validate_set(
     problems = grader.problem_set.problems
     keys = {one.task_id: make_key(grader, one, environment) for one in problems}
     found = _take_known(log_path, keys) if log_path else {}
-    todo: dict[str, list[Problem]] = {}
+    groups, todo = grader.problem_set.group_problems(), dict[str, list[Problem]]()
     for problem in (one for one in problems if one.task_id not in found):
-        todo.setdefault(problem.notebook_path, []).append(problem)
+        todo.setdefault(groups[problem.task_id], []).append(problem)
     watch(len(found), len(problems))
 
     jobs = [_Job(tuple(own), keys) for own in todo.values()]
@@ -135,7 +138,7 @@ def validate_set(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Problems of one notebook, with their keys."""
+    """Problems of one notebook or batch, with their keys."""
 
     problems: tuple[Problem, ...]
     keys: Mapping[str, str]
@@ -195,7 +198,7 @@ def _refuse_foreign(path: Path) -> None:
 def validate_notebook(
     grader: Grader, problems: Sequence[Problem], keys: Mapping[str, str], cancel: threading.Event
 ) -> list[Validation]:
-    """Validate problems of one notebook."""
+    """Validate problems of one notebook or batch."""
     problem_set = grader.problem_set
     faults = {p.task_id: problem_set.explain_invalid(p) for p in problems}
     sound = [p for p in problems if not faults[p.task_id]]

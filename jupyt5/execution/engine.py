@@ -28,7 +28,8 @@ class Judged:
     """A verdict on one attempt, and how it came about.
 
     ``context_errors`` are the earlier cells that raised; ``wall_s`` and ``cpu_s`` are the seconds
-    of its process, which in a fresh one include the context cells.
+    of its process, which in a fresh one include the context cells. ``output`` is what it wrote to
+    stdout (in notebooks also to stderr), as far as that is kept of ``num_output_bytes``.
     """
 
     task: str
@@ -40,6 +41,8 @@ class Judged:
     context_errors: tuple[int, ...] = ()
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    output: str = field(default="", repr=False)
+    num_output_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,11 @@ def run_job(
     cancel = cancel or threading.Event()
     state = _State({task.name: list(task.attempts) for task in job.tasks})
     retried: list[tuple[Task, Judged]] = []
+    # Programs are forked from a state in which nothing has run: a fresh process is no other.
+    is_notebook = job.runs_as == "notebook"
     if setting.isolation == "fork":
         for found in _run_forked(job, setting, state, cancel):
-            if isinstance(found, Judged) and _is_doubtful(found):
+            if isinstance(found, Judged) and is_notebook and _is_doubtful(found):
                 task = next(task for task in job.tasks if task.name == found.task)
                 retried.append((task, found))
                 continue
@@ -231,6 +236,8 @@ def _judge(
         ),
         wall_s=evidence.wall_s,
         cpu_s=evidence.cpu_s,
+        output=evidence.output,
+        num_output_bytes=evidence.num_output_bytes,
     )
 
 

@@ -10,7 +10,7 @@ import errno
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from jupyt5.execution.jobs import Task
@@ -44,6 +44,8 @@ class SampleEvidence:
         fault: Why it could not be run at all; "" if it was.
         wall_s: Seconds on the wall clock, for the whole process.
         cpu_s: Processor seconds.
+        output: What it wrote to stdout, as far as that is kept; merged with stderr in notebooks.
+        num_output_bytes: All that it wrote there.
     """
 
     replies: tuple[CellReply, ...]
@@ -52,6 +54,8 @@ class SampleEvidence:
     fault: str = ""
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    output: str = field(default="", repr=False)
+    num_output_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,11 @@ def read_sample(content: Fields, task: Task, *, has_context: bool = False) -> Sa
     own = _read_own(content, report, by_kind, task)
     if content.get("ended") == "context timeout" or _died_in_context(content, by_kind):
         own = [_end_context(content, task, context)]
-    output = make_plain(str(content.get("output") or ""))
-    dropped = max(int(content.get("num_output_bytes") or 0) - len(output.encode()), 0)
+    printed = str(content.get("output") or "")
+    num_printed = _read_count(content, "num_output_bytes")
+    output = make_plain(printed + str(content.get("errors") or ""))
+    num_bytes = num_printed + _read_count(content, "num_error_bytes")
+    dropped = max(num_bytes - len(output.encode()), 0)
     own[-1] = replace(own[-1], output_head=output, num_dropped_chars=dropped)
     return SampleEvidence(
         replies=(*context, *own),
@@ -88,6 +95,8 @@ def read_sample(content: Fields, task: Task, *, has_context: bool = False) -> Sa
         fault=str(fault.get("text")) if fault and not content.get("report") else "",
         wall_s=float(content.get("wall_s") or 0.0),
         cpu_s=float(content.get("cpu_s") or 0.0),
+        output=printed,
+        num_output_bytes=num_printed,
     )
 
 
@@ -215,6 +224,10 @@ def _read_context(details: Sequence[Fields], task: Task) -> list[CellReply]:
             if reply.cell_idx < task.cell_idx:
                 found.setdefault(reply.cell_idx, reply)
     return list(found.values())
+
+
+def _read_count(content: Fields, name: str) -> int:
+    return int(content.get(name) or 0)
 
 
 def _read_idx(value: object) -> int:

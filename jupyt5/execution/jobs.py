@@ -1,12 +1,15 @@
 """What a worker is asked to do with one notebook. Plain data, sent as one line of JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Attempt", "Isolation", "Job", "Limits", "Task"]
+__all__ = ["Attempt", "Isolation", "Job", "Limits", "RunsAs", "Task"]
 
 Isolation = Literal["fork", "kernel"]
+RunsAs = Literal["notebook", "program", "script"]
+"""``notebook``: cells of IPython. ``program`` and ``script``: plain Python that ends at its first
+exception, in a namespace that is no module, or as the main module."""
 _MIB = 1 << 20
 
 
@@ -53,11 +56,24 @@ class Attempt:
         key: Unique within its task.
         source: The solution cell, run as it is.
         seed: Starts the random generators afresh; None goes on with the context cells' state.
+        environment: Variables that only this run finds.
+        files: Texts by the names under which only this run finds them in its folder.
     """
 
     key: str
     source: str
     seed: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    files: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
+
+    def to_record(self) -> dict[str, object]:
+        """Return the attempt as the worker reads it."""
+        record: dict[str, object] = {"key": self.key, "source": self.source, "seed": self.seed}
+        if self.environment:
+            record["environment"] = dict(self.environment)
+        if self.files:
+            record["files"] = dict(self.files)
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +88,7 @@ class Task:
         own_names: Names that the reference solution binds; an attempt may, too.
         forgives_context: Whether an exception in an earlier cell is known to do no harm.
         forced: Fork even where that is not sound.
+        cells: Its own cells, for programs; the job has none then.
     """
 
     name: str
@@ -81,25 +98,29 @@ class Task:
     own_names: frozenset[str] = frozenset()
     forgives_context: bool = False
     forced: bool = False
+    cells: tuple[tuple[int, str], ...] = field(default=(), repr=False)
 
     def to_record(self, attempts: Sequence[Attempt]) -> dict[str, object]:
         """Return the task, with some of its attempts, as the worker reads it."""
-        return {
+        record: dict[str, object] = {
             "name": self.name,
             "cell_idx": self.cell_idx,
             "grading": list(self.grading_idxs),
             "own_names": sorted(self.own_names),
             "forgives": self.forgives_context,
             "forced": self.forced,
-            "samples": [
-                {"key": one.key, "source": one.source, "seed": one.seed} for one in attempts
-            ],
+            "samples": [one.to_record() for one in attempts],
         }
+        if self.cells:
+            record["cells"] = [list(cell) for cell in self.cells]
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One notebook: its code cells with the reference solutions in place, and its tasks.
+
+    Or many programs: then the cells are the tasks' own.
 
     Attributes:
         cells: Index and source of each code cell that may be run, in order.
@@ -109,6 +130,8 @@ class Job:
         runs_all: Whether to run the cells to the end of the last task even if that has no
             attempts, so that their replies tell how the references do.
         records_files: Whether to say which files the notebook's own cells open.
+        runs_as: What the cells are.
+        preload: Modules that are imported before anything is forked.
     """
 
     cells: tuple[tuple[int, str], ...] = field(repr=False)
@@ -117,3 +140,5 @@ class Job:
     seed: int = 0
     runs_all: bool = False
     records_files: bool = False
+    runs_as: RunsAs = "notebook"
+    preload: tuple[str, ...] = ()

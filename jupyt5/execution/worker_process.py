@@ -233,6 +233,8 @@ class WorkerProcess:
             "folder": str(folder_path or f"{root}/{WORK_NAME}/{job.folder}"),
             "work": f"{root}/{WORK_NAME}",
             "records_files": job.records_files,
+            "runs_as": job.runs_as,
+            "preload": list(job.preload),
             "seed": job.seed,
             "cells": [list(cell) for cell in job.cells],
             "environment": dict(environment),

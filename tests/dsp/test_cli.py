@@ -29,6 +29,9 @@ def one_error(capsys: pytest.CaptureFixture[str]) -> str:
         (["--provider", "fake:", "--temperature", "0"], 2, "Use -n 1"),
         (["--provider", "fake:", "--temperature", "0", "-n", "2"], 2, "not 2"),
         (["--samples", "gold", "--sandbox", "jail"], 2, "--sandbox jail is unknown"),
+        (["--samples", "gold", "--presentation", "x"], 2, "has no option 'presentation'"),
+        (["--samples", "gold", "--suite", "mbpp", "--option", "ids=al"], 2, "Did you mean all"),
+        (["--samples", "gold", "--suite", "humaneval"], 1, "no folder with HumanEval"),
     ],
 )
 def test_bad_input(
@@ -64,6 +67,7 @@ def test_bad_input(
         ["--top-k", "-1"],
         ["--max-tokens", "0"],
         ["--provider", "fake:"],
+        ["--option", "ids"],
     ],
 )
 def test_bad_option_value(
@@ -99,6 +103,18 @@ def test_unwritable_out(
 def test_report_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli("report", tmp_path) == 1
     assert "no finished run is there" in one_error(capsys)
+
+
+def test_build_wants_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli("build", "--out", tmp_path / "out") == 2
+    assert "There is no repository" in one_error(capsys)
+    assert run_cli("build", "--functions", tmp_path) == 2
+    assert "--out is missing" in one_error(capsys)
+    assert run_cli("build", tmp_path, "--functions", tmp_path, "--out", tmp_path / "out") == 2
+    assert "takes one project" in one_error(capsys)
+    (tmp_path / "area.py").write_text('def area(r):\n    """Say how large."""\n    return r * r\n')
+    assert run_cli("build", "--functions", tmp_path, "--out", tmp_path / "out") == 0
+    assert json.loads(capsys.readouterr().out)["num_functions"] == 1
 
 
 def test_help_shows_examples_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:

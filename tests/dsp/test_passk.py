@@ -1,6 +1,8 @@
 """pass@k arithmetic (casebook R06)."""
 
+import random
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,6 +15,40 @@ from jupyt5_dsp.passk import (
     explain_blocked,
     summarise,
 )
+
+
+def brute_force(passed: list[bool], k: int) -> Fraction:
+    """Draw every k of the hypotheses: in how many draws does at least one pass?"""
+    draws = list(combinations(passed, k))
+    return Fraction(sum(any(draw) for draw in draws), len(draws))
+
+
+def test_every_small_case_against_all_draws() -> None:
+    for n in range(1, 10):
+        for c in range(n + 1):
+            passed = [idx < c for idx in range(n)]
+            for k in range(1, n + 1):
+                expected = float(brute_force(passed, k))
+                assert estimate_pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-12)
+
+
+def test_means_over_a_suite_against_all_draws() -> None:
+    # Problems with other numbers of hypotheses, some not usable, some without any.
+    draw = random.Random(6)
+    problems = {
+        f"P{idx}": [draw.random() < 0.3 for _ in range(draw.choice([0, 4, 7, 9]))]
+        for idx in range(60)
+    }
+    outcomes = [
+        outcome(name, len(passed), sum(passed), valid=idx % 5 > 0)
+        for idx, (name, passed) in enumerate(problems.items())
+    ]
+    scopes = summarise(outcomes, [1, 2, 4], seed=0)
+    for k in (1, 2, 4):
+        rates = [brute_force(passed, k) if passed else Fraction(0) for passed in problems.values()]
+        valid = [rate for idx, rate in enumerate(rates) if idx % 5]
+        assert scopes["all"].pass_at_k[k] == pytest.approx(float(sum(rates) / len(rates)))
+        assert scopes["valid"].pass_at_k[k] == pytest.approx(float(sum(valid) / len(valid)))
 
 
 @pytest.mark.parametrize(

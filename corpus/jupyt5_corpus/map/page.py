@@ -1,8 +1,6 @@
 """The page: one file with its own style, script and data, that asks nothing of a network."""
 
 import base64
-import hashlib
-import importlib.resources
 import zlib
 from collections.abc import Mapping
 
@@ -10,6 +8,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from jupyt5 import pages
 from jupyt5_corpus.map.chart import Chart
 
 __all__ = ["render_page"]
@@ -22,25 +21,8 @@ def render_page(chart: Chart) -> bytes:
 
     Texts from notebooks are in it only as packed data; its script writes them as text.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("jupyt5_corpus.map", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _read_asset("map.css"), _read_asset("map.js")
-    page = environment.get_template("page.html").render(
-        chart=chart,
-        policy=Markup(_make_policy(style, script)),
-        style=Markup(style),
-        script=Markup(script),
-        data=_pack(_make_data(chart)),
-    )
-    return page.encode()
+    values = {"chart": chart, "data": _pack(_make_data(chart))}
+    return pages.render_page("jupyt5_corpus.map", values, style="map.css", script="map.js")
 
 
 def _make_data(chart: Chart) -> dict[str, object]:
@@ -85,26 +67,3 @@ def _scale(places_N2: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _pack(data: Mapping[str, object]) -> str:
     return base64.b64encode(zlib.compress(orjson.dumps(data), 9)).decode()
-
-
-def _read_asset(name: str) -> str:
-    return (importlib.resources.files("jupyt5_corpus.map") / name).read_text(encoding="utf-8")
-
-
-def _make_policy(style: str, script: str) -> str:
-    """Allow this one style sheet and this one script; nothing is loaded, sent or evaluated."""
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        ]
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,8 +1,5 @@
 """From the files of a run to its page."""
 
-import base64
-import hashlib
-import importlib.resources
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,11 +7,12 @@ from typing import Any, cast
 
 from jupyt5.errors import ProblemSetError
 from jupyt5.files import write_atomic
+from jupyt5.pages import render_page
 from jupyt5_dsp.report.blocks import Packed, deflate, pack_samples
 from jupyt5_dsp.report.charts import RatePoint
 from jupyt5_dsp.report.references import Reference, read_references
 from jupyt5_dsp.report.store import RunStore
-from jupyt5_dsp.report.view import VERDICT_MEANINGS, View, make_view
+from jupyt5_dsp.report.view import VERDICT_MEANINGS, make_view
 from jupyt5_dsp.similarity import Answers, Similarity, score_similarity
 
 __all__ = ["read_results", "write_report"]
@@ -87,7 +85,9 @@ def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
         if problem["usable"] == "yes" and problem["num_samples"]
     ]
     view = make_view(results, packed, points, num_given=num_given)
-    return _render(view, deflate(_make_index(problems, packed, similarity)), packed.blocks)
+    index = deflate(_make_index(problems, packed, similarity))
+    values = {**view.values, "index": index, "blocks": packed.blocks}
+    return render_page("jupyt5_dsp.report", values, style="report.css", script="report.js")
 
 
 def _iter_answers(
@@ -129,49 +129,3 @@ def _make_index(
         }
         rows.append(row)
     return rows
-
-
-def _render(view: View, index: str, blocks: Sequence[str]) -> bytes:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("jupyt5_dsp.report", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _read_asset("report.css"), _read_asset("report.js")
-    page = environment.get_template("page.html").render(
-        view.values,
-        policy=Markup(_make_policy(style, script)),
-        style=Markup(style),
-        script=Markup(script),
-        index=index,
-        blocks=blocks,
-    )
-    return page.encode("utf-8", "replace")
-
-
-def _read_asset(name: str) -> str:
-    return (importlib.resources.files("jupyt5_dsp.report") / name).read_text(encoding="utf-8")
-
-
-def _make_policy(style: str, script: str) -> str:
-    """Allow this one style sheet and this one script; nothing is loaded, sent or evaluated."""
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        ]
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()

@@ -19,14 +19,15 @@ _WALL_FACTOR = 3
 
 
 class _Pipes:
-    """The three pipes of a sample, and what came through them."""
+    """The pipes of a sample, and what came through them: report, detail, output, errors."""
 
     def __init__(self, output_limit):
-        self.reads, self.writes = zip(*(os.pipe() for _ in range(3)))
+        self.reads, self.writes = zip(*(os.pipe() for _ in range(4)))
         for fd in self.reads:
             os.set_blocking(fd, False)
         self.report, self.detail, self.output = bytearray(), bytearray(), bytearray()
-        self.num_output_bytes = 0
+        self.errors = bytearray()
+        self.num_output_bytes = self.num_error_bytes = 0
         self._output_limit = output_limit
         self._open = set(self.reads)
 
@@ -60,6 +61,8 @@ class _Pipes:
             "details": _parse_details(self.detail),
             "output": bytes(self.output).decode("utf-8", "replace"),
             "num_output_bytes": self.num_output_bytes,
+            "errors": bytes(self.errors).decode("utf-8", "replace"),
+            "num_error_bytes": self.num_error_bytes,
         }
 
     def _read(self, fd):
@@ -70,14 +73,17 @@ class _Pipes:
         if not data:
             self._open.discard(fd)
             return False
-        report_fd, detail_fd, _ = self.reads
+        report_fd, detail_fd, output_fd, _ = self.reads
         if fd == report_fd:
             self.report += data
         elif fd == detail_fd:
             self.detail += data[: _DETAIL_LIMIT_BYTES - len(self.detail)]
-        else:
+        elif fd == output_fd:
             self.num_output_bytes += len(data)
             self.output += data[: self._output_limit - len(self.output)]
+        else:
+            self.num_error_bytes += len(data)
+            self.errors += data[: self._output_limit - len(self.errors)]
         return True
 
 

@@ -14,12 +14,14 @@ import time
 
 from . import guard, linux, proof
 from . import shell as shells
+from .program import Program, ProgramEndedError
 
 __all__ = [
     "REPORT_FD",
     "Plan",
     "Seeds",
     "copy_work_folder",
+    "equip",
     "find_imports",
     "live",
     "seed_all",
@@ -101,18 +103,19 @@ class _Story:
         os.write(self.detail_fd, line.encode("utf-8", "replace"))
 
 
-def live(source, pipes, enter, *, filtered):
+def live(source, pipes, enter, *, filtered, splits=False):
     """Run one hypothesis in this process, and end the process.
 
     Args:
         source: The solution cell.
-        pipes: Descriptors to write to: report, detail, output.
+        pipes: Descriptors to write to: report, detail, output, errors.
         enter: Called first; builds the walls and returns the ``Plan``. A fresh process runs its
             context cells there.
         filtered: Whether to install the system-call filter.
+        splits: Whether what goes to stderr is kept apart from what goes to stdout.
     """
     try:
-        _wire(pipes)
+        _wire(pipes, splits)
         run(enter(), source, filtered)
     except BaseException as exc:
         # Before the hypothesis ran: the machine's fault, not the sample's.
@@ -120,6 +123,14 @@ def live(source, pipes, enter, *, filtered):
             _Story(_DETAIL_FD).tell("fault", text=f"{type(exc).__name__}: {exc}")
     finally:
         os._exit(0)
+
+
+def equip(entry):
+    """Give a sample what it alone finds: variables of the environment, files in its folder."""
+    os.environ.update(entry.get("environment") or {})
+    for name, text in (entry.get("files") or {}).items():
+        with open(name, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
 
 
 def tell_context(cell_idx, error, wall_s, *, is_last):
@@ -213,9 +224,12 @@ def _arrange(plan, source, story):
 
 
 def _run_solution(plan, source, story):
-    error, wall_s = shells.run_cell(plan.shell, source)
+    is_program = isinstance(plan.shell, Program)
+    error, wall_s = plan.shell.run(source) if is_program else shells.run_cell(plan.shell, source)
     story.tell("solution", error=error, wall_s=wall_s)
     story.stage = "grading"
+    if is_program and error is not None:
+        raise ProgramEndedError
 
 
 def _make_mark(story, idx):
@@ -251,14 +265,14 @@ def _make_exit_note(report_fd):
     return note
 
 
-def _wire(pipes):
-    report, detail, output = pipes
+def _wire(pipes, splits):
+    report, detail, output, errors = pipes
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+    for source, target in ((nothing, 0), (output, 1), (errors if splits else output, 2)):
         os.dup2(source, target)
     os.dup2(report, REPORT_FD, inheritable=False)
     os.dup2(detail, _DETAIL_FD, inheritable=False)
-    for fd in {nothing, report, detail, output} - {0, 1, 2, REPORT_FD, _DETAIL_FD}:
+    for fd in {nothing, *pipes} - {0, 1, 2, REPORT_FD, _DETAIL_FD}:
         os.close(fd)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -3,6 +3,7 @@
 Talks JSON lines: one job on descriptor 0, then records on descriptor 1. Two ways of running:
 ``fork`` runs the context cells here and forks each sample from the state they left; ``kernel``
 forks each sample from a state in which no cell has run, and it runs the context cells itself.
+Programs have no context cells and bring their own: one worker serves many problems.
 """
 
 import json
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 
-from . import hazards, linux, manager, sample
+from . import hazards, linux, manager, program, sample
 from . import shell as shells
 from .recorder import Recorder
 from .walls import Walls
@@ -43,10 +44,13 @@ class _Server:
         os.environ.clear()
         os.environ.update(job["environment"])
         os.chdir(job["folder"])
-        self._shell = shells.make_shell()
+        self._runs_as = job.get("runs_as", "notebook")
+        self._shell = _make_shell(self._runs_as)
         self._tell("started", python=sys.version.split()[0])
         if any(_SEEDED.search(source) for source in self._sources.values()):
             _import_quietly("numpy.random")
+        for name in job.get("preload", ()):
+            _import_quietly(name)
         sample.seed_all(job["seed"])
         self._tasks = {task["cell_idx"]: task for task in job["tasks"]}
         self._failed = []
@@ -58,6 +62,10 @@ class _Server:
         if self._job["mode"] == "kernel":
             for task in self._job["tasks"]:
                 self._run_cold(task)
+        elif self._runs_as != "notebook":
+            for task in self._job["tasks"]:
+                if task["samples"]:
+                    self._run_task(task)
         else:
             self._run_forked()
         opened = self._recorder.list_paths() if self._recorder else []
@@ -92,7 +100,7 @@ class _Server:
             self._tell("unsafe", task=task["name"], reasons=sorted(set(found)))
             return
         seeds = sample.Seeds()
-        plan = sample.Plan(self._shell, task, self._sources, self._limits)
+        plan = self._make_plan(task)
         for entry in task["samples"]:
 
             def live(pipes, entry=entry):
@@ -100,9 +108,10 @@ class _Server:
                     self._enter()
                     hazards.reopen_files(self._baseline)
                     seeds.restore(entry.get("seed"))
+                    sample.equip(entry)
                     return plan
 
-                sample.live(entry["source"], pipes, enter, filtered=self._walls is not None)
+                self._live(entry, pipes, enter)
 
             found = manager.run_sample(live, self._limits, self._walls)
             self._tell("sample", task=task["name"], key=entry["key"], **found)
@@ -115,9 +124,10 @@ class _Server:
                 def enter():
                     self._enter()
                     seeds.restore(None)
+                    sample.equip(entry)
                     return self._catch_up(task, entry)
 
-                sample.live(entry["source"], pipes, enter, filtered=self._walls is not None)
+                self._live(entry, pipes, enter)
 
             found = manager.run_sample(live, self._limits, self._walls, cold=True)
             self._tell("sample", task=task["name"], key=entry["key"], **found)
@@ -132,7 +142,17 @@ class _Server:
         self._prepare_imports(task)
         if entry.get("seed") is not None:
             sample.seed_all(entry["seed"])
-        return sample.Plan(self._shell, task, self._sources, self._limits)
+        return self._make_plan(task)
+
+    def _make_plan(self, task):
+        return sample.Plan(self._shell, task, self._sources_of(task), self._limits)
+
+    def _sources_of(self, task):
+        return dict(task["cells"]) if task.get("cells") else self._sources
+
+    def _live(self, entry, pipes, enter):
+        walled, splits = self._walls is not None, self._runs_as != "notebook"
+        sample.live(entry["source"], pipes, enter, filtered=walled, splits=splits)
 
     def _enter(self):
         os.close(self._channel.fileno())
@@ -145,13 +165,22 @@ class _Server:
 
     def _prepare_imports(self, task):
         """Import what grading cells import, before a sample can put something else in its way."""
+        sources = self._sources_of(task)
         for idx in task["grading"]:
-            for name in sample.find_imports(self._shell, self._sources.get(idx, "")):
+            for name in sample.find_imports(self._shell, sources.get(idx, "")):
                 _import_quietly(name)
 
     def _tell(self, kind, **fields):
         self._channel.write(json.dumps(dict(fields, kind=kind), default=str) + "\n")
         self._channel.flush()
+
+
+def _make_shell(runs_as):
+    if runs_as != "notebook":
+        return program.make_program(runs_as)
+    from . import ipython_shell
+
+    return ipython_shell.make_shell()
 
 
 def _import_quietly(name):

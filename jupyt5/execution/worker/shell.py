@@ -1,9 +1,11 @@
-"""An IPython shell without a terminal: runs cells as a kernel does, and compiles grading cells."""
+"""Runs cells as a kernel does, compiles grading cells, and says what went wrong in words.
+
+Loads nothing of IPython itself: plain programs need none of it.
+"""
 
 import ast
 import builtins
 import contextlib
-import inspect
 import linecache
 import os
 import re
@@ -11,20 +13,13 @@ import shlex
 import sys
 import time
 import traceback
-import types
-
-from IPython.core import interactiveshell
-from IPython.core.error import StdinNotImplementedError
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 __all__ = [
     "Quiet",
-    "Shell",
     "ask_nobody",
     "compile_cell",
     "describe_error",
-    "make_shell",
+    "flush",
     "refuse_input",
     "run_cell",
     "transform_cell",
@@ -104,35 +99,9 @@ class Quiet:
         return True
 
 
-class Shell(Quiet, InteractiveShell):
-    """The shell of a worker of our own."""
-
-
-def make_shell():
-    """Return the one shell of this process, with no history file and nobody to ask."""
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "NoColor"
-    config.InteractiveShell.autocall = 0
-    config.InteractiveShell.banner1 = ""
-    if hasattr(interactiveshell, "removed_co_newlocals"):
-        interactiveshell.removed_co_newlocals = _drop_new_locals
-    shell = Shell.instance(config=config)
-    shell.prepare()
-    ask_nobody()
-    return shell
-
-
 def ask_nobody():
     """Let ``input()`` fail at once."""
     builtins.input = refuse_input
-
-
-def _drop_new_locals(function):
-    """Run in the surrounding scope: what old IPython needs for ``await``, and fails at in 3.8."""
-    code = function.__code__
-    code = code.replace(co_flags=code.co_flags & ~inspect.CO_NEWLOCALS)
-    return types.FunctionType(code, function.__globals__, function.__name__)
 
 
 def run_cell(shell, source):
@@ -146,7 +115,7 @@ def run_cell(shell, source):
     result = shell.run_cell(source, store_history=True)
     wall_s = time.monotonic() - started
     error = result.error_before_exec or result.error_in_exec or shell.shown_error
-    _flush()
+    flush()
     return (describe_error(error) if error is not None else None), wall_s
 
 
@@ -231,10 +200,13 @@ def _installs(command):
 
 def refuse_input(prompt=""):
     """Raise: nobody answers."""
+    from IPython.core.error import StdinNotImplementedError
+
     raise StdinNotImplementedError("input() was called, but nobody is there to answer")
 
 
-def _flush():
+def flush():
+    """Write what the streams hold back."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -1,0 +1,1 @@
+"""BioCoder: functions of bioinformatics projects, tested by the output of a program around them."""

@@ -1,0 +1,132 @@
+"""Makes BioCoder problems out of a Python project: functions with all that they need."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyt5.errors import UsageError
+from jupyt5.files import write_atomic
+from jupyt5_dsp.biocoder.needs import Project, Target, find_needs, list_surroundings
+from jupyt5_dsp.biocoder.project import read_project
+from jupyt5_dsp.biocoder.records import render_header
+from jupyt5_dsp.biocoder.source import Definition, FunctionNode, Module
+from jupyt5_dsp.jsonl import render_jsonl
+
+__all__ = ["FUNCTIONS_FILE", "build_functions"]
+
+FUNCTIONS_FILE = "functions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    target: Target
+    definition: Definition
+
+
+def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
+    """Write one problem for each function of a project; nothing of the project is run.
+
+    Each line of ``functions.jsonl`` can be read as a BioCoder row: the function, its header, its
+    docstring as summary, the surroundings in its file, and what it needs of the project. There
+    are no test programs in it: add a ``context`` to a line, and its problem can be executed.
+
+    Args:
+        project_path: Folder of a Python project.
+        out_path: Folder of the result; made if it is missing.
+
+    Returns:
+        Counts: files, functions, functions left out by reason; and the files that could not be
+        parsed.
+
+    Raises:
+        UsageError: If there is no project, or no function in it.
+    """
+    project, unreadable = read_project(project_path)
+    left_out: Counter[str] = Counter()
+    records: list[dict[str, object]] = []
+    for found in _iter_functions(project):
+        reason = _explain_left_out(found.definition)
+        if reason:
+            left_out[reason] += 1
+        else:
+            records.append(_make_record(project, found))
+    if not records:
+        message = f"{project_path} has no Python function that does something. Choose another."
+        raise UsageError(message)
+    out_path.mkdir(parents=True, exist_ok=True)
+    write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
+    return {
+        "num_files": len(project.modules) + len(unreadable),
+        "num_functions": len(records),
+        "left_out": dict(sorted(left_out.items())),
+        "unreadable": list(unreadable),
+    }
+
+
+def _iter_functions(project: Project) -> Iterator[_Found]:
+    for module in sorted(project.modules.values(), key=lambda one: one.path):
+        for one in module.definitions.values():
+            if one.kind == "function":
+                yield _Found(Target(module, one.name), one)
+            elif one.kind == "class":
+                for member in one.members.values():
+                    if member.kind == "function":
+                        yield _Found(Target(module, member.name, one.name), member)
+
+
+def _explain_left_out(definition: Definition) -> str:
+    node = definition.node
+    assert isinstance(node, FunctionNode)
+    body = [one for one in node.body if not _is_idle(one)]
+    return "" if body else "empty body"
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or isinstance(node, ast.Pass)
+
+
+def _make_record(project: Project, found: _Found) -> dict[str, object]:
+    target, node = found.target, found.definition.node
+    assert isinstance(node, FunctionNode)
+    module = target.module
+    place = f"{target.class_name}.{target.function}" if target.class_name else target.function
+    surroundings = list_surroundings(module, target)
+    needs = find_needs(project, target)
+    return {
+        "id": f"{module.path}:{place}",
+        "language": "python",
+        "function": target.function,
+        "class_name": target.class_name,
+        "signature": _make_header(node),
+        "prompt": ast.get_docstring(node) or "",
+        "golden": found.definition.text,
+        "surroundings": list(surroundings.parts),
+        "necessary": list(needs.parts),
+        "path": module.path,
+        "line_start": node.lineno,
+        "line_end": node.end_lineno,
+        "parameters": _count_parameters(node),
+        **_count(module, surroundings.functions, surroundings.classes),
+    }
+
+
+def _make_header(node: FunctionNode) -> str:
+    decorators = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    return "\n".join([*decorators, render_header(node)])
+
+
+def _count_parameters(node: FunctionNode) -> int:
+    arguments = node.args
+    named = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+    return named + bool(arguments.vararg) + bool(arguments.kwarg)
+
+
+def _count(module: Module, functions: tuple[str, ...], classes: tuple[str, ...]) -> dict[str, int]:
+    return {
+        "imports": len(module.imports),
+        "globals": sum(one.kind == "global" for one in module.definitions.values()),
+        "functions": len(functions) + len(classes),
+    }

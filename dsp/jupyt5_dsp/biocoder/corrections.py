@@ -1,0 +1,103 @@
+"""From a completion to the text that is inserted, and repairs that are made only on request.
+
+The paper mentions correction mechanisms for slips of syntax and style without defining them; these
+are our own. They are off by default, and a sample that was changed says so in its flags.
+"""
+
+import ast
+import re
+import textwrap
+from dataclasses import dataclass, field
+
+from jupyt5_dsp.biocoder.records import BioProblem, end_signature
+
+__all__ = ["Corrected", "assemble", "correct"]
+
+_FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
+_NON_ASCII = re.compile(r"[^\x00-\x7f]")
+_MOST_CUTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A solution after repairs; ``repairs`` names them."""
+
+    solution: str = field(repr=False)
+    repairs: tuple[str, ...]
+
+
+def assemble(problem: BioProblem, completion: str) -> str:
+    """Return the whole solution: the completion if it has the function, else header and body."""
+    if _has_function(problem, completion):
+        return completion
+    return f"{end_signature(problem)}\n{completion}"
+
+
+def correct(problem: BioProblem, completion: str) -> Corrected:
+    """Repair what keeps a completion from being read, and return the whole solution.
+
+    In this order: characters outside ASCII become blanks; a Markdown fence is taken off; text
+    before the function is dropped if the function is there; a body at the left margin is
+    indented; lines are cut from the end, at most 200, until the solution can be parsed.
+    """
+    repairs: list[str] = []
+    text = completion
+
+    def change(new: str, repair: str) -> None:
+        nonlocal text
+        if new != text:
+            repairs.append(repair)
+            text = new
+
+    change(_NON_ASCII.sub(" ", text), "characters outside ASCII replaced")
+    fenced = _FENCE.search(text)
+    if fenced:
+        change(fenced[1], "fence removed")
+    change(_drop_echo(problem, text), "text before the function removed")
+    if not _has_function(problem, text):
+        change(_indent_body(text), "body indented")
+    solution = assemble(problem, text)
+    shorter = _cut_end(solution) if problem.language == "python" else solution
+    if shorter != solution:
+        repairs.append("end cut")
+    return Corrected(shorter, tuple(repairs))
+
+
+def _has_function(problem: BioProblem, text: str) -> bool:
+    if problem.language == "java":
+        return bool(re.search(rf"\b{re.escape(problem.function)}\s*\([^;]*\)[^;]*\{{", text))
+    names = "|".join(map(re.escape, (problem.function, *problem.other_names)))
+    return bool(re.search(rf"^[ \t]*(?:async +)?def +(?:{names})\b", text, re.M))
+
+
+def _drop_echo(problem: BioProblem, text: str) -> str:
+    """Drop lines before the last place where the function begins; its decorators stay."""
+    if problem.language != "python":
+        return text
+    pattern = rf"^(?:[ \t]*@.*\n)*[ \t]*(?:async +)?def +{re.escape(problem.function)}\b"
+    found = list(re.finditer(pattern, text, re.M))
+    if not found or _parses(text):
+        return text
+    return textwrap.dedent(text[found[-1].start() :])
+
+
+def _indent_body(text: str) -> str:
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return textwrap.indent(text, "    ") if first and not first[0].isspace() else text
+
+
+def _cut_end(solution: str) -> str:
+    lines = solution.split("\n")
+    for num_cut in range(min(len(lines), _MOST_CUTS)):
+        shorter = "\n".join(lines[: len(lines) - num_cut])
+        if _parses(shorter) and shorter.strip():
+            return shorter
+    return solution
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Where a solution goes in a test program, and how far it is indented there.
+
+The published rule puts four spaces before every line but the first of a class member, inside
+multi-line strings too. Here a line that begins inside a string stays as it is, so that a solution
+prints what its author wrote; reference and hypothesis are treated alike. The rest is as published.
+"""
+
+import io
+import tokenize
+from dataclasses import dataclass
+
+from jupyt5.errors import ProblemSetError
+
+__all__ = ["MARKER", "MEMBER_INDENT", "Slot", "find_slot", "indent_member", "list_string_lines"]
+
+MARKER = "<<insert solution here>>"
+MEMBER_INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A test program cut at its marker.
+
+    Attributes:
+        before: Text before it, the indentation of the first line included.
+        after: Text after it.
+        is_member: Whether the solution is a member of a class.
+    """
+
+    before: str
+    after: str
+    is_member: bool
+
+    @property
+    def is_comment(self) -> bool:
+        """Whether the marker stands in a comment, so that no solution could take effect."""
+        return self.before.rpartition("\n")[2].lstrip().startswith("#")
+
+    def insert(self, solution: str) -> str:
+        """Return the program with ``solution`` in it."""
+        return self.before + (indent_member(solution) if self.is_member else solution) + self.after
+
+
+def find_slot(context: str, task_id: str) -> Slot:
+    """Cut a test program at its insertion marker.
+
+    Raises:
+        ProblemSetError: If there is not exactly one.
+    """
+    count = context.count(MARKER)
+    if count != 1:
+        message = (
+            f"The context of {task_id} has {count} markers {MARKER!r}; exactly one is needed. "
+            "Mend the problem's file."
+        )
+        raise ProblemSetError(message)
+    before, _, after = context.partition(MARKER)
+    return Slot(before, after, is_member=bool(before) and not before.endswith("\n"))
+
+
+def indent_member(solution: str) -> str:
+    """Put four spaces before every line but the first and those that begin inside a string."""
+    lines = solution.split("\n")
+    kept = list_string_lines(solution)
+    return "\n".join(
+        line if idx == 0 or idx in kept or not line else MEMBER_INDENT + line
+        for idx, line in enumerate(lines)
+    )
+
+
+def list_string_lines(source: str) -> frozenset[int]:
+    """Return the lines, counted from 0, that begin inside a string; none if it cannot be read."""
+    inside: set[int] = set()
+    starts: list[int] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            first, last = token.start[0] - 1, token.end[0] - 1
+            if tokenize.tok_name[token.type] == "FSTRING_START":
+                starts.append(first)
+            elif tokenize.tok_name[token.type] == "FSTRING_END" and starts:
+                inside.update(range(starts.pop() + 1, last + 1))
+            elif token.type == tokenize.STRING:
+                inside.update(range(first + 1, last + 1))
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(inside)

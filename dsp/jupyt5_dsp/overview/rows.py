@@ -1,0 +1,186 @@
+"""What the files of several runs say, as two tables: one row a run, one row a problem."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jupyt5.errors import ProblemSetError
+from jupyt5.providers.texts import estimate_tokens
+from jupyt5_dsp.jsonl import read_jsonl
+from jupyt5_dsp.prompts import PromptSize, read_prompts
+from jupyt5_dsp.report.write import read_results
+
+__all__ = ["CLASSES", "ProblemRow", "RunRow", "read_run"]
+
+CLASSES: Mapping[str, tuple[str, ...]] = {
+    "passed": ("passed",),
+    "wrong": ("wrong",),
+    "syntax": ("syntax",),
+    "error": ("error", "exit", "died"),
+    "limits": ("timeout", "oom", "limit"),
+    "not judged": ("context", "invalid"),
+}
+"""Failure classes by verdict; ``wrong`` is a failed assertion, or another output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemRow:
+    """One problem of one run; None where nothing is known.
+
+    ``wall_s`` and ``cpu_s`` are means over its samples' processes, ``completion_tokens`` a mean
+    estimated from bytes.
+    """
+
+    run: str
+    task_id: str
+    usable: str
+    num_samples: int
+    num_correct: int
+    prompt_tokens: int | None
+    prompt_tokens_estimated: bool | None
+    completion_tokens: float | None
+    generation_s: float | None
+    wall_s: float | None
+    cpu_s: float | None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of its samples that passed."""
+        return self.num_correct / self.num_samples if self.num_samples else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run: what ``results.json`` says, and means over its valid problems.
+
+    ``pass_at_k`` and ``ci95`` are over valid problems; ``classes`` counts samples.
+    """
+
+    run: str
+    suite: str
+    suite_version: str
+    options: str
+    provider: str
+    partial: bool
+    strict: bool
+    num_problems: int
+    num_valid: int
+    num_samples: int
+    pass_at_k: Mapping[int, float]
+    ci95: Mapping[int, tuple[float, float]]
+    pass_at_k_all: Mapping[int, float]
+    classes: Mapping[str, int]
+    prompt_tokens: float | None
+    completion_tokens: float | None
+    generation_s: float | None
+    wall_s: float | None
+    problems: tuple[ProblemRow, ...] = field(repr=False)
+
+
+def read_run(run_path: Path) -> RunRow:
+    """Read one run.
+
+    Raises:
+        ProblemSetError: If it is unfinished, or a file of it is damaged.
+    """
+    results = read_results(run_path)
+    try:
+        return _make_row(run_path, results)
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        message = (
+            f"A file of {run_path} is damaged or of an older version ({exc!r}). "
+            "Repeat its dsp-eval run command."
+        )
+        raise ProblemSetError(message) from exc
+
+
+def _make_row(run_path: Path, results: Mapping[str, Any]) -> RunRow:
+    counts: Mapping[str, int] = results["verdict_counts"]
+    problems = _read_problems(run_path, results)
+    valid = [problem for problem in problems if problem.usable == "yes"]
+    options: Mapping[str, str] = results["settings"].get("options", {})
+    known = {kind for kinds in CLASSES.values() for kind in kinds}
+    classes = {name: sum(counts.get(kind, 0) for kind in kinds) for name, kinds in CLASSES.items()}
+    classes["error"] += sum(count for kind, count in counts.items() if kind not in known)
+    return RunRow(
+        run=run_path.resolve().name,
+        suite=results["suite"],
+        suite_version=results["suite_version"],
+        options=", ".join(f"{name}={value}" for name, value in options.items()),
+        provider=results["provider"],
+        partial=bool(results["partial"]),
+        strict=bool(results["strict"]),
+        num_problems=results["num_problems"],
+        num_valid=results["num_valid"],
+        num_samples=results["num_samples"],
+        pass_at_k={int(k): value for k, value in results["pass_at_k"]["valid"].items()},
+        ci95={int(k): tuple(ends) for k, ends in results["ci95"]["valid"].items() if ends},
+        pass_at_k_all={int(k): value for k, value in results["pass_at_k"]["all"].items()},
+        classes=classes,
+        prompt_tokens=_mean([one.prompt_tokens for one in valid]),
+        completion_tokens=_mean([one.completion_tokens for one in valid]),
+        generation_s=_mean([one.generation_s for one in valid]),
+        wall_s=_mean([one.wall_s for one in valid]),
+        problems=tuple(problems),
+    )
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Of one problem's samples."""
+
+    tokens: Counter[str] = field(default_factory=Counter[str])
+    num_texts: Counter[str] = field(default_factory=Counter[str])
+    wall_s: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+    cpu_s: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+
+
+def _read_problems(run_path: Path, results: Mapping[str, Any]) -> list[ProblemRow]:
+    sizes = read_prompts(run_path)
+    sums = _sum_samples(run_path)
+    by_task: dict[str, list[tuple[float, float]]] = {}
+    for key, wall_s in sums.wall_s.items():
+        by_task.setdefault(key[0], []).append((wall_s, sums.cpu_s[key]))
+    rows: list[ProblemRow] = []
+    for problem in results["problems"]:
+        task_id: str = problem["task_id"]
+        size: PromptSize | None = sizes.get(task_id)
+        times = by_task.get(task_id, [])
+        num_texts = sums.num_texts[task_id]
+        row = ProblemRow(
+            run=run_path.resolve().name,
+            task_id=task_id,
+            usable=problem["usable"],
+            num_samples=problem["num_samples"],
+            num_correct=problem["num_correct"],
+            prompt_tokens=size.num_tokens if size else None,
+            prompt_tokens_estimated=size.is_estimate if size else None,
+            completion_tokens=sums.tokens[task_id] / num_texts if num_texts else None,
+            generation_s=size.generation_s if size else None,
+            wall_s=_mean([wall_s for wall_s, _ in times]),
+            cpu_s=_mean([cpu_s for _, cpu_s in times]),
+        )
+        rows.append(row)
+    return rows
+
+
+def _sum_samples(run_path: Path) -> _Sums:
+    sums = _Sums()
+    samples_path, verdicts_path = run_path / "samples.jsonl", run_path / "verdicts.jsonl"
+    for record in read_jsonl(samples_path) if samples_path.is_file() else ():
+        task_id = str(record.get("task_id"))
+        sums.tokens[task_id] += estimate_tokens(str(record.get("completion") or ""))
+        sums.num_texts[task_id] += 1
+    for record in read_jsonl(verdicts_path) if verdicts_path.is_file() else ():
+        # The last verdict on a sample counts.
+        key = (str(record["task_id"]), int(str(record["sample_idx"])))
+        sums.wall_s[key] = float(str(record["wall_s"]))
+        sums.cpu_s[key] = float(str(record["cpu_s"]))
+    return sums
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,96 @@
+"""Samples that want to pass without an answer, or to harm."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .fixtures import make_row, write_rows
+
+pytestmark = pytest.mark.kernel
+
+Grade = Callable[..., Any]
+
+# What the reference prints; every sample below looks for it, or knows it.
+# Another one each time: this file itself may be among what a sample can read.
+SECRET = str(10**11 + secrets.randbelow(10**11))
+GOLDEN = f"def add(a, b):\n    return {SECRET} + a + b\n"
+CONTEXT = "import os\n<<insert solution here>>\nprint(add(0, 0))\n"
+# Not a text of its own that it could find.
+NEEDLE = f"def needle():\n    return ''.join(reversed('{SECRET[::-1]}'))\n"
+LOOK = """
+def add(a, b):
+    import gc, os, sys
+    found = []
+    def see(text):
+        if needle() in str(text):
+            found.append(needle())
+    see(os.environ)
+    frame = sys._getframe().f_back.f_back
+    while frame is not None:
+        see(list(frame.f_locals.values()))
+        frame = frame.f_back
+    try:
+        objects = gc.get_objects()
+    except PermissionError:  # refused in samples
+        objects = []
+    for one in objects:
+        if isinstance(one, (dict, list, tuple)):
+            try:
+                see(one)
+            except Exception:
+                pass
+    for root in ("/proc/1", "/proc/self", "/proc/" + str(os.getppid())):
+        for name in ("environ", "cmdline"):
+            try:
+                see(open(root + "/" + name, "rb").read())
+            except OSError:
+                pass
+    for top in (".", "/tmp/jupyt5", os.path.expanduser("~"), %r):
+        for folder, _, names in os.walk(top):
+            for name in names:
+                try:
+                    see(open(os.path.join(folder, name), "rb").read(1 << 20))
+                except OSError:
+                    pass
+    return "found " + found[0] if found else "nothing found"
+"""
+RIGHT = f"print({SECRET}, flush=True)\n"
+
+
+def test_no_sample_finds_the_answer(tmp_path: Path, grade: Grade) -> None:
+    path = write_rows(tmp_path / "set" / "rows.jsonl", [make_row("p", GOLDEN, CONTEXT)])
+    # No right sample beside it: what samples of one worker see of each other is no answer.
+    texts = {"looks around": NEEDLE + LOOK % str(tmp_path)}
+    graded = grade("biocoder", path, ["p"], texts, "--timeout-s", "20")
+    assert graded.validations["p"]["usable"] == "yes"
+    assert graded.verdicts("p") == {"looks around": "wrong"}
+    assert graded.by_problem["p"]["looks around"]["output_head"].strip() == "nothing found"
+
+
+def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Grade) -> None:
+    path = write_rows(tmp_path / "set" / "rows.jsonl", [make_row("p", GOLDEN, CONTEXT)])
+    texts = {
+        "gold": GOLDEN,
+        "ends after printing": f"import os\ndef add(a, b): pass\n{RIGHT}os._exit(0)\n",
+        "killed after printing": (
+            f"import os, signal\ndef add(a, b): pass\n{RIGHT}os.kill(os.getpid(), signal.SIGKILL)\n"
+        ),
+        "patches print": (
+            "import builtins\nbuiltins.print = lambda *a, **k: None\ndef add(a, b): 0\n"
+        ),
+        "prints for ever": "def add(a, b): pass\nwhile True: print('x' * 10_000)\n",
+        "prints much": "def add(a, b): pass\nprint('x' * 3_000_000)\n",
+        "forks for ever": "import os\ndef add(a, b): pass\nwhile True: os.fork()\n",
+        "deep": "def add(a, b): return " + "(" * 3000 + ")" * 3000 + "\n",
+    }
+    graded = grade("biocoder", path, ["p"], texts)
+    verdicts = graded.verdicts("p")
+    assert verdicts.pop("gold") == "passed"
+    assert set(verdicts) == set(texts) - {"gold"}
+    assert "passed" not in verdicts.values()
+    assert verdicts["ends after printing"] == "died"
+    assert verdicts["prints much"] == "limit"
+    assert verdicts["deep"] == "syntax"

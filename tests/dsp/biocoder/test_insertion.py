@@ -1,0 +1,44 @@
+"""Where a solution goes, and how far it is indented."""
+
+import pytest
+
+from jupyt5.errors import ProblemSetError
+from jupyt5_dsp.biocoder.insertion import MARKER, find_slot, indent_member
+
+SOLUTION = 'def f(self):\n    """One\n  two.\n    """\n\n    return 1'
+
+
+def test_a_solution_at_the_margin_is_taken_as_it_is() -> None:
+    slot = find_slot(f"import os\n{MARKER}\nprint(f(0))\n", "t")
+    assert not slot.is_member
+    assert slot.insert(SOLUTION) == f"import os\n{SOLUTION}\nprint(f(0))\n"
+
+
+def test_the_first_offset_is_the_margin_too() -> None:
+    assert not find_slot(f"{MARKER}\n", "t").is_member
+
+
+def test_a_member_is_indented_but_not_inside_its_strings() -> None:
+    slot = find_slot(f"class A:\n    {MARKER}\nprint(A().f())\n", "t")
+    assert slot.is_member
+    text = slot.insert(SOLUTION)
+    names: dict[str, object] = {"print": lambda *_: None}
+    exec(text, names)  # noqa: S102  our own program
+    assert '"""One\n  two.\n    """' in text
+    assert "\n        return 1" in text
+    assert names["A"].f.__doc__ == "One\n  two.\n    "  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_what_cannot_be_read_is_indented_line_by_line() -> None:
+    assert indent_member('x = "\ny') == 'x = "\n    y'
+
+
+@pytest.mark.parametrize("context", ["", MARKER * 2])
+def test_there_is_exactly_one_marker(context: str) -> None:
+    with pytest.raises(ProblemSetError, match="problem 7 has"):
+        find_slot(context, "problem 7")
+
+
+def test_a_marker_in_a_comment_is_noticed() -> None:
+    assert find_slot(f"x = 1\n# {MARKER}\n", "t").is_comment
+    assert not find_slot(f"class A:\n    {MARKER}\n", "t").is_comment
