@@ -249,7 +249,9 @@ def start_lab(
     ]
     log = folder / "server.log"
     with log.open("wb") as sink:
-        process = subprocess.Popen(command, env=offline_environment(env), stdout=sink, stderr=sink)
+        process = subprocess.Popen(
+            command, cwd=folder, env=offline_environment(env), stdout=sink, stderr=sink
+        )
     lab = Lab(f"http://127.0.0.1:{port}{base_url}", folder / "root", connections)
     try:
         wait_for_server(lab, process, log)
