@@ -29,12 +29,19 @@ import psutil
 ROOT = Path(__file__).parents[2]
 TOKEN = "bench"
 NUM_USERS = 50
-DEMO = json.loads((ROOT / "notebooks" / "demo.ipynb").read_text())
-CELLS = [
-    {"id": str(idx), "kind": cell["cell_type"], "source": "".join(cell["source"])}
-    for idx, cell in enumerate(DEMO["cells"])
+SOURCES = [
+    (
+        "markdown",
+        "# Exercises\n\nEvery exercise is a Markdown cell, an empty cell and a cell of asserts.",
+    ),
+    ("markdown", "## 1. Import libraries\n\nImport `numpy` as `np` and `pandas` as `pd`."),
+    ("code", ""),
+    ("code", "assert np.arange(3).sum() == 3\nassert pd.Series([1, 2]).size == 2"),
 ]
-TARGET_IDX = next(idx for idx, c in enumerate(CELLS) if c["kind"] == "code" and not c["source"])
+CELLS = [
+    {"id": str(idx), "kind": kind, "source": source} for idx, (kind, source) in enumerate(SOURCES)
+]
+TARGET_IDX = 2
 
 
 @dataclass
