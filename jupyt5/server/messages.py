@@ -12,7 +12,14 @@ from typing import cast
 from jupyt5.notebook import Cell, CellKind
 from jupyt5.providers import FillRequest, ProviderInfo, Sampling, hide_secrets
 from jupyt5.server.context.cells import add_facts
-from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
+from jupyt5.server.fields import (
+    RequestError,
+    read_count,
+    read_flag,
+    read_object,
+    read_text,
+    whole_text,
+)
 
 __all__ = [
     "FillJob",
@@ -78,6 +85,7 @@ class FillJob:
     wants_facts: bool = False  # about the variables of the kernel
     kernel_id: str | None = None
     facts: str = ""  # source of a cell that tells of them
+    wants_provenance: bool = False  # told at the end; it takes a hash of the weights
     seed: int = 0  # asking twice gives the same answers, unless the request has another seed
 
     @property
@@ -146,6 +154,7 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         wants_facts=fields.get("kernel_facts") is True,
         kernel_id=read_text(fields, "kernel_id", "") or None,
         trial=_parse_trial(fields, cells, target_idx),
+        wants_provenance=read_flag(fields, "provenance"),
         seed=read_count(fields, "seed", 0, at_most=_MAX_SEED),
     )
 

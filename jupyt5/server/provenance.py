@@ -1,4 +1,4 @@
-"""Where a fill came from, for whoever keeps it with the cell."""
+"""Where a fill came from, for whoever asks because they keep it with the cell."""
 
 from dataclasses import asdict
 
