@@ -139,6 +139,28 @@ def test_a_crash_between_requests_is_told_nobody():
     assert [chunk.text_delta for chunk in draw(apart)] == ["x", ""]
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="no real-time signals here")
+def test_a_signal_without_a_name_is_a_death_too():
+    apart = ProcessProvider(SLOW)
+    chunks = apart.generate(REQUEST, 1, Sampling(temperature=0.0), 0, threading.Event())
+    next(chunks)
+    os.kill(apart.pid, signal.SIGRTMIN + 3)
+    with pytest.raises(ProviderError, match=rf"has died \(signal {signal.SIGRTMIN + 3}\)"):
+        list(chunks)
+
+
+def test_words_that_nobody_understands_end_the_process(monkeypatch, caplog):
+    apart = ProcessProvider(SLOW)
+    chunks = apart.generate(REQUEST, 1, Sampling(temperature=0.0), 0, threading.Event())
+    next(chunks)
+    pid = apart.pid
+    monkeypatch.setattr(apart._process._connection, "recv", lambda: int("no answer"))
+    with pytest.raises(ProviderError, match=r"has died \(SIGKILL"):
+        list(chunks)
+    assert wait_until(lambda: not is_alive(pid))
+    assert "no answer" in caplog.text
+
+
 def test_it_ends_with_its_provider():
     apart = ProcessProvider("fake:")
     pid = apart.pid

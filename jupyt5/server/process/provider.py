@@ -22,6 +22,7 @@ __all__ = ["ProcessProvider"]
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.02  # how often a cancel is looked for while the model says nothing
+_END_S = 2.0  # a process may take to end after its last word
 _Results = queue.SimpleQueue[Result]
 
 
@@ -162,7 +163,7 @@ class _Process:
             self._connection.send(order)
 
     def _listen(self) -> None:
-        with suppress(EOFError, OSError):
+        try:
             while True:
                 answer = self._connection.recv()
                 is_last = not isinstance(answer.result, Chunk | Preview)
@@ -171,13 +172,27 @@ class _Process:
                     results = take(answer.number, None)
                 if results is not None:
                     results.put(answer.result)
-        self._die(self._popen.wait())
+        except (EOFError, OSError):
+            pass  # its end, as a rule
+        except Exception:
+            logger.exception("What the process of %s said was not understood.", self._uri)
+            self.kill()
+        finally:
+            self._die(self._wait_for_end())
+
+    def _wait_for_end(self) -> int:
+        """Return the exit code of a process that has said its last."""
+        try:
+            return self._popen.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._popen.wait()
 
     def _die(self, code: int) -> None:
-        reason = f"exit code {code}"
-        if code < 0:
+        reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        with suppress(ValueError):  # a real-time signal has no name
             reason = signal.Signals(-code).name
-            reason += ", often for want of memory" if code == -signal.SIGKILL else ""
+        reason += ", often for want of memory" if code == -signal.SIGKILL else ""
         death = ProviderError(
             f"The process that runs {self._uri} has died ({reason}). Ask again: it is started anew."
         )
