@@ -42,7 +42,7 @@ class ProviderShelf:
 
     Used from the event loop only. A failed load is remembered for ``retry_s``, so that what
     comes next fails at once instead of waiting again. Weights that were replaced on disk are loaded
-    again.
+    again, and so is a provider that has died.
 
     Args:
         load: Makes a provider from its URI; runs in a thread.
@@ -69,7 +69,7 @@ class ProviderShelf:
             return ProviderState(uri, "loading")
         error = None if slot.load.cancelled() else slot.load.exception()
         if error is None:
-            return ProviderState(uri, "ready")
+            return ProviderState(uri, "absent" if _has_died(slot) else "ready")
         return ProviderState(uri, "failed", str(error))
 
     def states(self) -> list[ProviderState]:
@@ -153,6 +153,8 @@ class ProviderShelf:
         return slot.failed_at is not None and time.monotonic() - slot.failed_at > self._retry_s
 
     def _is_outdated(self, slot: _Slot, stamp: Stamp | None) -> bool:
+        if _has_died(slot):
+            return True
         # Weights that are gone for a moment are being replaced; what is loaded goes on.
         return slot.load.done() and stamp is not None and stamp != slot.stamp
 
@@ -160,3 +162,10 @@ class ProviderShelf:
         idle = [uri for uri, slot in self._slots.items() if slot.load.done()]
         for uri in idle[: max(0, len(self._slots) - self._max_loaded)]:
             del self._slots[uri]
+
+
+def _has_died(slot: _Slot) -> bool:
+    load = slot.load
+    if not load.done() or load.cancelled() or load.exception() is not None:
+        return False
+    return bool(getattr(load.result(), "has_died", False))

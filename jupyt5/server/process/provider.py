@@ -27,7 +27,7 @@ _Results = queue.SimpleQueue[Result]
 
 
 class ProcessProvider:
-    """Loads a provider in a new process, and again in another one after that has died.
+    """Loads a provider in a new process. Once that has died, so has this; see ``has_died``.
 
     Args:
         uri: Of a provider that needs nothing of the server's settings.
@@ -38,13 +38,19 @@ class ProcessProvider:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self._starting = threading.Lock()
-        self._process = self._start()
+        self._process = _Process(uri)
+        weakref.finalize(self, self._process.kill)
+        self._process.wait_until_loaded()
 
     @property
     def pid(self) -> int:
         """Of the process."""
         return self._process.pid
+
+    @property
+    def has_died(self) -> bool:
+        """Whether the process has: it answers no more, see ``Provider``."""
+        return self._process.has_died
 
     def generate(
         self,
@@ -55,7 +61,7 @@ class ProcessProvider:
         cancel: threading.Event,
     ) -> Iterator[Chunk]:
         """Stream hypotheses; see ``Provider.generate``."""
-        process = self._find_process()
+        process = self._process
         number = process.take_number()
         ask = Ask(number=number, request=request, n=n, sampling=sampling, seed=seed)
         with process.order(ask) as results:
@@ -72,26 +78,13 @@ class ProcessProvider:
 
     def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
         """Return what the model would be given; see ``Provider.preview``."""
-        process = self._find_process()
+        process = self._process
         look = Look(number=process.take_number(), request=request, sampling=sampling)
         with process.order(look) as results:
             result = results.get()
         if isinstance(result, Preview):
             return result
         raise result if isinstance(result, Jupyt5Error) else ProviderError("Nothing was said.")
-
-    def _find_process(self) -> "_Process":
-        with self._starting:
-            if self._process.has_died:
-                logger.warning("%s is loaded again, in a new process.", self.uri)
-                self._process = self._start()
-            return self._process
-
-    def _start(self) -> "_Process":
-        process = _Process(self.uri)
-        weakref.finalize(self, process.kill)
-        process.wait_until_loaded()
-        return process
 
 
 class _Process:
