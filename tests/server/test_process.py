@@ -114,6 +114,13 @@ def test_a_load_that_fails(uri: str, error: type[Exception], message: str):
         ProcessProvider(uri)
 
 
+def test_a_load_that_fails_for_a_reason_not_foreseen(tmp_path: Path, monkeypatch):
+    (tmp_path / "ctranslate2.py").write_text("raise OSError('libgomp is broken')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ProviderError, match="jupyt5:nano did not load: libgomp is broken"):
+        ProcessProvider("jupyt5:nano")
+
+
 def test_errors_keep_their_kind():
     with pytest.raises(ProviderError, match="fake: was asked to fail"):
         draw(ProcessProvider("fake:fail"))
