@@ -121,6 +121,22 @@ def test_a_load_that_fails_for_a_reason_not_foreseen(tmp_path: Path, monkeypatch
         ProcessProvider("jupyt5:nano")
 
 
+def test_a_load_ends_with_the_server(monkeypatch):
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr("jupyt5.server.process.provider.subprocess.Popen", Popen)
+    ending = threading.Event()
+    threading.Timer(0.3, ending.set).start()
+    with pytest.raises(ProviderError, match="the server ends"):
+        ProcessProvider("fake:load=60000", ending=ending)
+    assert wait_until(lambda: not is_alive(started[0].pid))
+
+
 def test_errors_keep_their_kind():
     with pytest.raises(ProviderError, match="fake: was asked to fail"):
         draw(ProcessProvider("fake:fail"))
@@ -226,6 +242,18 @@ class TestServer:
         assert lines[-1]["type"] == "done"
         status = json.loads((await jp_fetch("jupyt5", "api", "status")).body)
         assert status["running"] == 0
+
+    async def test_its_end_does_not_wait_for_a_load(self, fill, app, monkeypatch):
+        monkeypatch.setattr("jupyt5.server.app._LOCAL_SCHEMES", {"fake"})
+        uri = "fake:load=60000&text=x"
+        reply = asyncio.ensure_future(fill(provider=uri))
+        while app.engine.shelf.state(uri).state != "loading":
+            await asyncio.sleep(0.01)
+        (loader,) = [t for t in threading.enumerate() if t.name.startswith("jupyt5-load")]
+        await app.stop_extension()
+        await asyncio.to_thread(loader.join, 5)
+        assert not loader.is_alive()
+        assert (await reply)[-1]["code"] == "cancelled"
 
     async def test_threads_where_the_administrator_wants_them(self, fill, app):
         app.model_process = False

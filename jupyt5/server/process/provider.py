@@ -31,16 +31,17 @@ class ProcessProvider:
 
     Args:
         uri: Of a provider that needs nothing of the server's settings.
+        ending: Set when the server ends, which must not wait for a load.
 
     Raises:
         Jupyt5Error: If it cannot be loaded there.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, ending: threading.Event | None = None) -> None:
         self.uri = uri
         self._process = _Process(uri)
         weakref.finalize(self, self._process.kill)
-        self._process.wait_until_loaded()
+        self._process.wait_until_loaded(ending or threading.Event())
 
     @property
     def pid(self) -> int:
@@ -121,15 +122,23 @@ class _Process:
         """End the process; nothing in it is worth saving."""
         self._popen.kill()
 
-    def wait_until_loaded(self) -> None:
+    def wait_until_loaded(self, ending: threading.Event) -> None:
         """Wait for the model.
 
         Raises:
-            Jupyt5Error: If it cannot be loaded, or the process dies of it.
+            Jupyt5Error: If it cannot be loaded, the process dies of it, or the server ends.
         """
-        result = self._loaded.get()
-        if isinstance(result, Jupyt5Error):
-            raise result
+        while not ending.is_set():
+            try:
+                result = self._loaded.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(result, Jupyt5Error):
+                raise result
+            return
+        self.kill()
+        message = f"{self._uri} was not loaded: the server ends. Ask again when it is back."
+        raise ProviderError(message)
 
     def take_number(self) -> int:
         return next(self._numbers)
