@@ -117,8 +117,8 @@ class ProviderShelf:
 
     def _take_slot(self, uri: str) -> _Slot:
         """Return the slot of a provider, with a new load where one is due."""
-        slot = self._slots.pop(uri, None)
         stamp = find_stamp(uri)  # a look at the file's times, quicker than a turn of the loop
+        slot = self._slots.pop(uri, None)
         if slot is None or self._may_retry(slot) or self._is_outdated(slot, stamp):
             slot = _Slot(asyncio.ensure_future(self._load_in_thread(uri)), stamp)
         self._slots[uri] = slot  # last in the dict: used most recently

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyt5 import __version__
+from jupyt5.errors import Jupyt5Error
 from jupyt5.files import sha256_file
 from jupyt5.providers import hide_secrets, load_provider
 from jupyt5.providers.fake import FakeProvider
@@ -154,6 +155,19 @@ def test_hash_of_a_version_that_was_replaced(tmp_path: Path):
     assert hash_weights(f"gguf:{path}", stamp) == sha256_file(path)
     path.write_bytes(b"newer")
     assert hash_weights(f"gguf:{path}", stamp) is None
+
+
+@pytest.mark.parametrize(
+    "uri", ["jupyt5:~nouser/x", "gguf:~nouser/x.gguf", "hf:~nouser/x", "gguf:\0", "jupyt5:\0"]
+)
+async def test_paths_that_are_none_are_a_plain_failure(uri: str):
+    assert find_stamp(uri) is None
+    assert hash_weights(uri, (1, 2, 3, 4)) is None
+    shelf = ProviderShelf(load_provider)
+    with pytest.raises(Jupyt5Error):
+        await shelf.get(uri)
+    assert shelf.state(uri).state == "failed"
+    shelf.close()
 
 
 async def test_replaced_weights_are_loaded_again(tmp_path: Path):
