@@ -17,6 +17,7 @@ __all__ = [
     "find_default_uri",
     "find_stamp",
     "hash_weights",
+    "hide_folders",
     "is_model_folder",
     "own_model_folder",
 ]
@@ -83,6 +84,19 @@ def hash_weights(uri: str, stamp: Stamp | None) -> str | None:
     except (OSError, RuntimeError, ValueError):
         return None
     return digest if find_stamp(uri) == stamp else None
+
+
+def hide_folders(uri: str) -> str:
+    """Return a provider's URI with only the last part of a path on this machine.
+
+    A notebook that is shared tells nobody where its author keeps things.
+    """
+    scheme, _, name = uri.partition(":")
+    path = Path(name)
+    is_local = scheme in ("jupyt5", "gguf") or (
+        scheme == "hf" and (path.is_absolute() or name.startswith((".", "~")) or path.exists())
+    )
+    return f"{scheme}:{path.name}" if is_local and path.name else uri
 
 
 def _find_weights(uri: str) -> Path | None:

@@ -16,7 +16,7 @@ from jupyt5.errors import Jupyt5Error
 from jupyt5.files import sha256_file
 from jupyt5.providers import hide_secrets, load_provider
 from jupyt5.providers.fake import FakeProvider
-from jupyt5.providers.places import bundled_folders, find_stamp, hash_weights
+from jupyt5.providers.places import bundled_folders, find_stamp, hash_weights, hide_folders
 from jupyt5.server.engine import FillEngine
 from jupyt5.server.messages import parse_fill
 from jupyt5.server.shelf import ProviderShelf
@@ -117,6 +117,7 @@ async def test_the_hash_is_of_the_weights_that_generated(start, gguf: Path, tmp_
             newer.write_bytes(b"newer")
             newer.rename(gguf)
             await engine.shelf.get(f"gguf:{gguf}")  # as another request does
+    assert lines[-1]["provenance"]["provider"] == "gguf:a.gguf"
     # None: the weights were replaced before they were hashed.
     assert lines[-1]["provenance"]["model_sha256"] in (None, hashlib.sha256(b"old").hexdigest())
 
@@ -200,3 +201,20 @@ async def test_replaced_weights_are_loaded_again(tmp_path: Path):
 )
 def test_what_is_shown_of_a_uri(uri: str, shown: str):
     assert hide_secrets(uri) == shown
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("jupyt5:nano", "jupyt5:nano"),
+        ("jupyt5:/home/ana/models/own/", "jupyt5:own"),
+        ("gguf:~/models/a:b.gguf", "gguf:a:b.gguf"),
+        ("hf:/srv/models/coder", "hf:coder"),
+        ("hf:owner/coder", "hf:owner/coder"),
+        ("openai:m@https://h/v1#fim", "openai:m@https://h/v1#fim"),
+        ("fake:text=a/b", "fake:text=a/b"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_folders_are_not_told(uri: str, shown: str):
+    assert hide_folders(uri) == shown
