@@ -128,10 +128,7 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         RequestError: If it is malformed, or asks for what this service does not do.
     """
     fields = read_object(body)
-    request_id = read_text(fields, "request_id")
-    if not _REQUEST_ID.fullmatch(request_id):
-        message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
-        raise RequestError("bad_request", message)
+    request_id = _parse_id(fields)
     cells, target_idx = _parse_cells(fields)
     prefix, suffix = _parse_slot(fields, cells[target_idx])
     _refuse_other_languages(cells[target_idx], prefix + suffix, read_text(fields, "language", ""))
@@ -157,6 +154,14 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         wants_provenance=read_flag(fields, "provenance"),
         seed=read_count(fields, "seed", 0, at_most=_MAX_SEED),
     )
+
+
+def _parse_id(fields: Mapping[str, object]) -> str:
+    request_id = read_text(fields, "request_id")
+    if not _REQUEST_ID.fullmatch(request_id):
+        message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
+        raise RequestError("bad_request", message)
+    return request_id
 
 
 def _parse_cells(fields: Mapping[str, object]) -> tuple[tuple[Cell, ...], int]:

@@ -142,7 +142,16 @@ async def test_an_answer_is_not_lost_where_the_hash_takes_too_long(start, held_h
 
 
 @pytest.mark.parametrize(
-    "uri", ["fake:", "openai:m@http://h/v1", "jupyt5:/nowhere", "gguf:", "hf:some/id", "nonsense"]
+    "uri",
+    [
+        "fake:",
+        "openai:m@http://h/v1",
+        "jupyt5:/nowhere",
+        "gguf:",
+        "hf:some/id",
+        "hf:~nouser/x",
+        "nonsense",
+    ],
 )
 def test_no_hash_where_there_is_no_one_file(uri: str):
     assert find_stamp(uri) is None
@@ -158,9 +167,7 @@ def test_hash_of_a_version_that_was_replaced(tmp_path: Path):
     assert hash_weights(f"gguf:{path}", stamp) is None
 
 
-@pytest.mark.parametrize(
-    "uri", ["jupyt5:~nouser/x", "gguf:~nouser/x.gguf", "hf:~nouser/x", "gguf:\0", "jupyt5:\0"]
-)
+@pytest.mark.parametrize("uri", ["jupyt5:~nouser/x", "gguf:~nouser/x.gguf", "gguf:\0", "jupyt5:\0"])
 async def test_paths_that_are_none_are_a_plain_failure(uri: str):
     assert find_stamp(uri) is None
     assert hash_weights(uri, (1, 2, 3, 4)) is None
