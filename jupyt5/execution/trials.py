@@ -119,8 +119,8 @@ def judge_live(trial: Trial, source: str, content: Mapping[str, Any]) -> Tried:
 def rank(logprobs: Mapping[int, float | None], verdicts: Mapping[int, Verdict]) -> tuple[int, ...]:
     """Return candidates best first: those that passed, then by likelihood.
 
-    A pass with a suspicion counts less than one without. Where likelihoods are unknown, the order
-    in which the candidates were drawn decides.
+    A pass with any flag counts less than one without: people see it marked as doubtful. Where
+    likelihoods are unknown, the order in which the candidates were drawn decides.
 
     Args:
         logprobs: Mean log-probability of each candidate, in nats a token.
@@ -129,10 +129,7 @@ def rank(logprobs: Mapping[int, float | None], verdicts: Mapping[int, Verdict]) 
 
     def key(idx: int) -> tuple[int, float, int]:
         verdict = verdicts.get(idx)
-        if verdict is None or not verdict.passed:
-            standing = 2
-        else:
-            standing = int(any(flag.startswith(SUSPECT) for flag in verdict.flags))
+        standing = 2 if verdict is None or not verdict.passed else int(bool(verdict.flags))
         return standing, -(logprobs[idx] or 0.0), idx
 
     return tuple(sorted(logprobs, key=key))

@@ -133,7 +133,11 @@ class Preview:
 
 
 class Provider(Protocol):
-    """Anything that can answer a ``FillRequest``."""
+    """Anything that can answer a ``FillRequest``.
+
+    One whose model runs elsewhere may have an attribute ``has_died``: where that is true, it
+    answers no more, and who keeps providers loads it again.
+    """
 
     @property
     def uri(self) -> str:

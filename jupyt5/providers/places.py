@@ -17,6 +17,7 @@ __all__ = [
     "find_default_uri",
     "find_stamp",
     "hash_weights",
+    "hide_folders",
     "is_model_folder",
     "own_model_folder",
 ]
@@ -57,10 +58,10 @@ def find_default_uri() -> str:
 
 def find_stamp(uri: str) -> Stamp | None:
     """Tell which version of its weights a URI names now; None where they are in no one file."""
-    path = _find_weights(uri)
     try:
+        path = _find_weights(uri)
         status = path.stat() if path else None
-    except OSError:
+    except (OSError, RuntimeError, ValueError):  # the latter: ~nobody, and no path at all
         return None
     if status is None:
         return None
@@ -77,14 +78,25 @@ def hash_weights(uri: str, stamp: Stamp | None) -> str | None:
     Returns:
         None where that version is gone, or was never in one file of this machine.
     """
-    path = _find_weights(uri)
-    if path is None or stamp is None:
-        return None
     try:
-        digest = sha256_file(path)
-    except OSError:
+        path = _find_weights(uri)
+        digest = sha256_file(path) if path and stamp else None
+    except (OSError, RuntimeError, ValueError):
         return None
     return digest if find_stamp(uri) == stamp else None
+
+
+def hide_folders(uri: str) -> str:
+    """Return a provider's URI with only the last part of a path on this machine.
+
+    A notebook that is shared tells nobody where its author keeps things.
+    """
+    scheme, _, name = uri.partition(":")
+    path = Path(name)
+    is_local = scheme in ("jupyt5", "gguf") or (
+        scheme == "hf" and (path.is_absolute() or name.startswith((".", "~")) or path.exists())
+    )
+    return f"{scheme}:{path.name}" if is_local and path.name else uri
 
 
 def _find_weights(uri: str) -> Path | None:

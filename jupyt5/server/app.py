@@ -1,6 +1,7 @@
 """The jupyter-server extension and its settings."""
 
 import os
+import threading
 from functools import cached_property
 from pathlib import Path
 
@@ -173,6 +174,11 @@ class JuPyT5App(ExtensionApp):
         )
         return TryDesk(limits, timeout_s=self.try_total_s, max_parallel=self.max_parallel_tries)
 
+    @cached_property
+    def _ending(self) -> threading.Event:
+        """Set when the server ends."""
+        return threading.Event()
+
     def cancel(self, request_id: str) -> bool:
         """Stop a request down to its generator and its tries; False if there is none."""
         # Both: a request that is being tried may have come to the end of its generator.
@@ -185,7 +191,7 @@ class JuPyT5App(ExtensionApp):
         if scheme in _LOCAL_SCHEMES and self.model_process and os.name == "posix":
             from jupyt5.server.process import ProcessProvider
 
-            return ProcessProvider(uri)
+            return ProcessProvider(uri, ending=self._ending)
         if scheme != "openai":
             return load_provider(uri)
         from jupyt5.providers.openai import OpenAISettings
@@ -230,5 +236,6 @@ class JuPyT5App(ExtensionApp):
         self.handlers.extend(HANDLERS)
 
     async def stop_extension(self) -> None:
-        """Cancel what is running when the server stops."""
+        """Cancel what is running or loading when the server stops."""
+        self._ending.set()
         self.engine.close()

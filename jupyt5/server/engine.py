@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,7 +18,16 @@ from jupyt5.server.provenance import describe_origin
 from jupyt5.server.shelf import ProviderShelf, ProviderState
 from jupyt5.server.turns import FairTurns
 
-__all__ = ["FillEngine", "JobError", "JobEvent", "QueueFullError", "Queued", "explain", "render"]
+__all__ = [
+    "FillEngine",
+    "JobError",
+    "JobEvent",
+    "Origin",
+    "QueueFullError",
+    "Queued",
+    "explain",
+    "render",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +41,14 @@ class Queued:
     num_waiting: int
 
 
-JobEvent = Draft | ProviderState | Queued
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the hypotheses came from; the last event, of a job that wants to know."""
+
+    fields: Mapping[str, object]
+
+
+JobEvent = Draft | ProviderState | Queued | Origin
 """What happens to a job: its provider loads or is ready, it waits, a hypothesis grows."""
 
 _Event = JobEvent | Exception | None  # None: the worker has ended
@@ -128,18 +144,17 @@ class FillEngine:
     async def stream(self, job: FillJob) -> AsyncGenerator[bytes, None]:
         """Yield the reply to a job line by line; closing the iterator cancels the job."""
         shown: dict[int, str] = {}
+        known: dict[str, object] = {}
         try:
             async with aclosing(self.events(job)) as events:
                 async for event in events:
+                    if isinstance(event, Origin):
+                        known["provenance"] = event.fields
                     for each in render(event, job.request_id, shown):
                         yield each
-            yield line("done", job.request_id, provenance=await self.find_origin(job))
+            yield line("done", job.request_id, **known)
         except Exception as exc:
             yield error_line(job.request_id, *explain(exc))
-
-    async def find_origin(self, job: FillJob) -> dict[str, object]:
-        """Return what a reply says of where it came from; see ``describe_origin``."""
-        return describe_origin(job, await self.shelf.find_sha256(job.provider))
 
     async def events(self, job: FillJob) -> AsyncGenerator[JobEvent, None]:
         """Yield what happens to a job; closing the iterator cancels it.
@@ -190,7 +205,10 @@ class FillEngine:
         try:
             if self.shelf.state(job.provider).state != "ready":
                 running.put(ProviderState(job.provider, "loading"))
-            provider = await self.shelf.get(job.provider)
+            if job.wants_provenance:
+                provider, running.sha256 = await self.shelf.get_hashed(job.provider)
+            else:
+                provider = await self.shelf.get(job.provider)
             watch.queue()
             if not self._turns.is_free:
                 running.put(Queued(self._turns.num_waiting))
@@ -223,6 +241,7 @@ class _RunningJob:
     def __init__(self, job: FillJob) -> None:
         self.job = job
         self.watch = JobWatch()
+        self.sha256: asyncio.Task[str | None] | None = None  # of the weights that generate
         self._cancelled = threading.Event()
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[_Event] = asyncio.Queue()
@@ -271,12 +290,32 @@ class _RunningJob:
                 )
                 raise JobError("timeout", message) from None
             if event is None:
+                if self.sha256 is not None:
+                    sha256 = await self._wait_for_hash(self.sha256, deadline)
+                    yield Origin(describe_origin(self.job, sha256))
                 return
             if isinstance(event, Exception):
                 raise event
             if isinstance(event, Draft) and event.text:
                 self.watch.see_text()
             yield event
+
+    async def _wait_for_hash(
+        self, sha256: "asyncio.Task[str | None]", deadline: float
+    ) -> str | None:
+        """Return the hash; None if it is not there in time. A cancel ends the waiting."""
+        event = asyncio.ensure_future(self._events.get())
+        try:
+            await asyncio.wait(
+                (sha256, event),
+                timeout=max(0.0, deadline - self._loop.time()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if event.done() and isinstance(cancelled := event.result(), Exception):
+                raise cancelled
+            return sha256.result() if sha256.done() else None
+        finally:
+            event.cancel()
 
     def _put_from_thread(self, event: _Event) -> None:
         if not self._loop.is_closed():
@@ -291,6 +330,8 @@ def render(event: JobEvent, request_id: str, shown: dict[int, str]) -> list[byte
     if isinstance(event, Queued):
         reason = f"{event.num_waiting + 1} requests are before this one."
         return [line("status", request_id, state="waiting", reason=reason)]
+    if isinstance(event, Origin):  # goes with the last line
+        return []
     idx, text = event.hypothesis_idx, event.text
     lines: list[bytes] = []
     if text != shown.get(idx, ""):

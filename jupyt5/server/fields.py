@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
-__all__ = ["RequestError", "read_count", "read_object", "read_text", "whole_text"]
+__all__ = ["RequestError", "read_count", "read_flag", "read_object", "read_text", "whole_text"]
 
 _MAX_COUNT = 1000
 
@@ -66,6 +66,20 @@ def read_count(
     if type(value) is not int or not at_least <= value <= at_most:
         message = f"{name} must be a whole number from {at_least} to {at_most}."
         raise RequestError("bad_request", message)
+    return value
+
+
+def read_flag(fields: Mapping[str, object], name: str) -> bool:
+    """Return whether something is wanted; false where nothing is said.
+
+    Raises:
+        RequestError: If it is something else than true or false.
+    """
+    value = fields.get(name)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise RequestError("bad_request", f"{name} must be true or false.")
     return value
 
 

@@ -26,7 +26,7 @@ from jupyt5.server.messages import (
     provider_to_json,
 )
 from jupyt5.server.origins import SameOriginHandler
-from jupyt5.server.standing import find_standing
+from jupyt5.server.standing import Standing, find_standing
 from jupyt5.server.trying.desk import TryPlace
 from jupyt5.server.trying.handlers import TRY_HANDLERS, find_place
 
@@ -175,6 +175,11 @@ class ProvidersHandler(_Handler):
 class StatusHandler(_Handler):
     """``GET status``: could a cell be filled now, and how many are being filled."""
 
+    async def prepare(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Leave the query out of the log: there may be a password in a provider's URI."""
+        self.request.uri = self.request.path
+        await super().prepare()
+
     @web.authenticated
     @authorized
     async def get(self) -> None:
@@ -183,11 +188,12 @@ class StatusHandler(_Handler):
         ``?provider=URI`` asks about another one than the server's own.
         """
         engine, limits = self.app.engine, self.app.limits
+        asked = self.get_query_argument("provider", "")
         try:
-            asked = choose_provider(self.get_query_argument("provider", ""), limits)
+            asked = choose_provider(asked, limits)
+            standing = find_standing(engine, asked)
         except RequestError as exc:
-            raise web.HTTPError(exc.status, str(exc)) from exc
-        standing = find_standing(engine, asked)
+            standing = Standing("offline", str(exc))
         default = engine.shelf.state(limits.provider)
         states = {each.uri: each for each in [default, *engine.shelf.states()]}
         reply = {

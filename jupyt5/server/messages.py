@@ -12,7 +12,14 @@ from typing import cast
 from jupyt5.notebook import Cell, CellKind
 from jupyt5.providers import FillRequest, ProviderInfo, Sampling, hide_secrets
 from jupyt5.server.context.cells import add_facts
-from jupyt5.server.fields import RequestError, read_count, read_object, read_text, whole_text
+from jupyt5.server.fields import (
+    RequestError,
+    read_count,
+    read_flag,
+    read_object,
+    read_text,
+    whole_text,
+)
 
 __all__ = [
     "FillJob",
@@ -78,6 +85,7 @@ class FillJob:
     wants_facts: bool = False  # about the variables of the kernel
     kernel_id: str | None = None
     facts: str = ""  # source of a cell that tells of them
+    wants_provenance: bool = False  # told at the end; it takes a hash of the weights
     seed: int = 0  # asking twice gives the same answers, unless the request has another seed
 
     @property
@@ -120,10 +128,7 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         RequestError: If it is malformed, or asks for what this service does not do.
     """
     fields = read_object(body)
-    request_id = read_text(fields, "request_id")
-    if not _REQUEST_ID.fullmatch(request_id):
-        message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
-        raise RequestError("bad_request", message)
+    request_id = _parse_id(fields)
     cells, target_idx = _parse_cells(fields)
     prefix, suffix = _parse_slot(fields, cells[target_idx])
     _refuse_other_languages(cells[target_idx], prefix + suffix, read_text(fields, "language", ""))
@@ -146,8 +151,17 @@ def parse_fill(body: bytes, limits: Limits, *, user: str = "") -> FillJob:
         wants_facts=fields.get("kernel_facts") is True,
         kernel_id=read_text(fields, "kernel_id", "") or None,
         trial=_parse_trial(fields, cells, target_idx),
+        wants_provenance=read_flag(fields, "provenance"),
         seed=read_count(fields, "seed", 0, at_most=_MAX_SEED),
     )
+
+
+def _parse_id(fields: Mapping[str, object]) -> str:
+    request_id = read_text(fields, "request_id")
+    if not _REQUEST_ID.fullmatch(request_id):
+        message = "request_id must be 1 to 128 letters, digits or any of _ . : -"
+        raise RequestError("bad_request", message)
+    return request_id
 
 
 def _parse_cells(fields: Mapping[str, object]) -> tuple[tuple[Cell, ...], int]:

@@ -1,23 +1,26 @@
-"""Where a fill came from, for whoever keeps it with the cell."""
+"""Where a fill came from, for whoever asks because they keep it with the cell."""
 
 from dataclasses import asdict
 
 from jupyt5 import __version__
 from jupyt5.providers import hide_secrets
+from jupyt5.providers.places import hide_folders
 from jupyt5.server.messages import FillJob
 
 __all__ = ["describe_origin"]
 
 
 def describe_origin(job: FillJob, model_sha256: str | None) -> dict[str, object]:
-    """Return what makes a job's answers what they are; JSON-like, nothing secret in it.
+    """Return what makes a job's answers what they are; JSON-like.
+
+    Nothing secret is in it, and no folder of this machine.
 
     Args:
         job: The job.
         model_sha256: Of the weights; None where they are not in one file of this machine.
     """
     return {
-        "provider": hide_secrets(job.provider),
+        "provider": hide_secrets(hide_folders(job.provider)),
         "model_sha256": model_sha256,
         "jupyt5_version": __version__,
         "seed": job.seed,

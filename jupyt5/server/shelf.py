@@ -42,7 +42,7 @@ class ProviderShelf:
 
     Used from the event loop only. A failed load is remembered for ``retry_s``, so that what
     comes next fails at once instead of waiting again. Weights that were replaced on disk are loaded
-    again.
+    again, and so is a provider that has died.
 
     Args:
         load: Makes a provider from its URI; runs in a thread.
@@ -69,7 +69,7 @@ class ProviderShelf:
             return ProviderState(uri, "loading")
         error = None if slot.load.cancelled() else slot.load.exception()
         if error is None:
-            return ProviderState(uri, "ready")
+            return ProviderState(uri, "absent" if _has_died(slot) else "ready")
         return ProviderState(uri, "failed", str(error))
 
     def states(self) -> list[ProviderState]:
@@ -92,36 +92,46 @@ class ProviderShelf:
         Raises:
             Jupyt5Error: If it cannot be loaded.
         """
-        slot = self._slots.pop(uri, None)
+        return await self._wait(self._take_slot(uri))
+
+    async def get_hashed(self, uri: str) -> tuple[Provider, "asyncio.Task[str | None]"]:
+        """Return a provider as ``get`` does, and the SHA-256 of its own weights, under way.
+
+        The hash is taken once, in a thread; None where the weights are in no one file, or were
+        replaced before it was taken. It is shared: do not cancel it.
+
+        Raises:
+            Jupyt5Error: If it cannot be loaded.
+        """
+        slot = self._take_slot(uri)
+        provider = await self._wait(slot)
+        if slot.sha256 is None:
+            work = asyncio.to_thread(hash_weights, uri, slot.stamp)
+            slot.sha256 = asyncio.ensure_future(work)
+        return provider, slot.sha256
+
+    def close(self) -> None:
+        """Forget all providers; a load under way is left to end by itself."""
+        self._slots.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _take_slot(self, uri: str) -> _Slot:
+        """Return the slot of a provider, with a new load where one is due."""
         stamp = find_stamp(uri)  # a look at the file's times, quicker than a turn of the loop
+        slot = self._slots.pop(uri, None)
         if slot is None or self._may_retry(slot) or self._is_outdated(slot, stamp):
             slot = _Slot(asyncio.ensure_future(self._load_in_thread(uri)), stamp)
         self._slots[uri] = slot  # last in the dict: used most recently
         self._drop_oldest()
+        return slot
+
+    async def _wait(self, slot: _Slot) -> Provider:
         try:
             # Shielded: whoever gives up waiting must not end the load for the others.
             return await asyncio.shield(slot.load)
         except Jupyt5Error:
             slot.failed_at = slot.failed_at or time.monotonic()
             raise
-
-    async def find_sha256(self, uri: str) -> str | None:
-        """Return the SHA-256 of a loaded provider's weights; None if they are in no one file.
-
-        It is taken when it is first asked for, in a thread.
-        """
-        slot = self._slots.get(uri)
-        if slot is None:
-            return None
-        if slot.sha256 is None:
-            work = asyncio.to_thread(hash_weights, uri, slot.stamp)
-            slot.sha256 = asyncio.ensure_future(work)
-        return await asyncio.shield(slot.sha256)
-
-    def close(self) -> None:
-        """Forget all providers; a load under way is left to end by itself."""
-        self._slots.clear()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _load_in_thread(self, uri: str) -> Provider:
         loop = asyncio.get_running_loop()
@@ -143,6 +153,8 @@ class ProviderShelf:
         return slot.failed_at is not None and time.monotonic() - slot.failed_at > self._retry_s
 
     def _is_outdated(self, slot: _Slot, stamp: Stamp | None) -> bool:
+        if _has_died(slot):
+            return True
         # Weights that are gone for a moment are being replaced; what is loaded goes on.
         return slot.load.done() and stamp is not None and stamp != slot.stamp
 
@@ -150,3 +162,10 @@ class ProviderShelf:
         idle = [uri for uri, slot in self._slots.items() if slot.load.done()]
         for uri in idle[: max(0, len(self._slots) - self._max_loaded)]:
             del self._slots[uri]
+
+
+def _has_died(slot: _Slot) -> bool:
+    load = slot.load
+    if not load.done() or load.cancelled() or load.exception() is not None:
+        return False
+    return bool(getattr(load.result(), "has_died", False))

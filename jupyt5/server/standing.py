@@ -10,7 +10,10 @@ __all__ = ["Standing", "find_standing"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """``idle``: not loaded yet; ``busy``: no turn is free; ``offline``: see ``reason``."""
+    """``idle``: not loaded yet; ``busy``: no turn is free; ``offline``: see ``reason``.
+
+    The last is said of a provider that is not allowed, too.
+    """
 
     state: Literal["idle", "loading", "ready", "busy", "offline"]
     reason: str = ""

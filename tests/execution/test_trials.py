@@ -28,6 +28,7 @@ def test_a_test_that_cannot_be_read_wants_nothing():
 
 PASSED = Verdict(kind=VerdictKind.PASSED)
 SUSPECT = Verdict(kind=VerdictKind.PASSED, flags=("suspect: shell changed",))
+MARKED = Verdict(kind=VerdictKind.PASSED, flags=("solution cell raised",))
 WRONG = Verdict(kind=VerdictKind.WRONG)
 
 
@@ -39,6 +40,7 @@ WRONG = Verdict(kind=VerdictKind.WRONG)
         ({0: -0.1, 1: -0.9, 2: -0.5}, {0: WRONG, 1: PASSED, 2: PASSED}, (2, 1, 0)),
         ({0: -0.1, 1: -0.9}, {0: SUSPECT, 1: PASSED}, (1, 0)),
         ({0: -0.1, 1: -0.9}, {0: WRONG, 1: SUSPECT}, (1, 0)),
+        ({0: -0.1, 1: -0.5, 2: -0.9}, {0: WRONG, 1: MARKED, 2: PASSED}, (2, 1, 0)),
         ({}, {}, ()),
     ],
 )

@@ -34,10 +34,10 @@ def app(jp_serverapp: Any) -> Any:
 
 @pytest.fixture
 def fill(jp_fetch: Any, app: Any) -> Any:
-    async def send(server: Server, provider: str = "") -> list[dict[str, Any]]:
+    async def send(server: Server, provider: str = "", **fields: object) -> list[dict[str, Any]]:
         app.provider = f"openai:m@{server.base_url}"
         app.openai_base_url = app.openai_base_url or server.base_url
-        body = {"request_id": "r1", "cells": CELLS, "target_idx": 1, "provider": provider}
+        body = {"request_id": "r1", "cells": CELLS, "target_idx": 1, "provider": provider, **fields}
         response = await jp_fetch(
             "jupyt5", "api", "fill", method="POST", body=json.dumps(body), raise_error=False
         )
@@ -155,7 +155,7 @@ async def test_a_password_in_an_address_is_shown_nowhere(
 
 async def test_the_address_is_in_the_provenance_and_the_key_is_not(fill: Any):
     with serving(answer_with("x")) as server:
-        lines = await fill(server)
+        lines = await fill(server, provenance=True)
     origin = lines[-1]["provenance"]
     assert (origin["provider"], origin["model_sha256"]) == (f"openai:m@{server.base_url}", None)
     assert KEY not in json.dumps(lines)

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import threading
 import time
 
 import pytest
 
 from jupyt5.errors import ProviderError
 from jupyt5.providers.fake import FakeProvider
+from jupyt5.server.engine import FillEngine
+from jupyt5.server.messages import parse_fill
 from jupyt5.server.shelf import ProviderShelf
 
 LOADS_SLOWLY = "fake:load=1000&text=x"
@@ -106,6 +109,54 @@ async def test_shelf_retries_after_a_while():
     await asyncio.sleep(0.06)
     assert (await shelf.get("fake:")).uri == "fake:"
     shelf.close()
+
+
+class Mortal(FakeProvider):
+    has_died = False
+
+
+async def test_one_that_died_is_loaded_again_and_a_failure_of_that_remembered():
+    loads = []
+
+    def load(uri):
+        loads.append(uri)
+        if len(loads) == 2:
+            raise ProviderError("no room")
+        return Mortal("text=x")
+
+    shelf = ProviderShelf(load)
+    first = await shelf.get("fake:")
+    assert await shelf.get("fake:") is first
+    first.has_died = True
+    assert shelf.state("fake:").state == "absent"
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="no room"):
+            await shelf.get("fake:")
+        assert shelf.state("fake:").state == "failed"
+    assert len(loads) == 2
+    shelf.close()
+
+
+async def test_who_gives_up_on_one_that_died_holds_no_turn(app, body):
+    provider, go_on = Mortal("text=x"), threading.Event()
+
+    def load(uri):
+        if provider.has_died:
+            go_on.wait(10)
+        return provider
+
+    engine = FillEngine(ProviderShelf(load), max_parallel=1, timeout_s=30)
+    await engine.shelf.get("fake:")
+    provider.has_died = True
+    lines = []
+    async for each in engine.stream(parse_fill(body(provider="fake:").encode(), app.limits)):
+        lines.append(json.loads(each))
+        assert engine.is_free
+        engine.cancel("r1")
+    assert [each.get("state") or each["code"] for each in lines] == ["loading", "cancelled"]
+    assert engine.is_free
+    go_on.set()
+    engine.close()
 
 
 async def test_shelf_drops_the_one_unused_for_longest():

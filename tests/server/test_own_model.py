@@ -50,7 +50,7 @@ async def test_it_is_picked_up_while_the_server_runs(ask, fill, app, install):
     found = await ask("providers")
     assert found["default"] == OWN_URI
     assert {each["uri"]: each for each in found["providers"]}[OWN_URI]["available"] is True
-    lines = await fill(max_tokens=2)
+    lines = await fill(max_tokens=2, provenance=True)
     assert lines[-1]["provenance"]["provider"] == OWN_URI
     assert len(lines[-1]["provenance"]["model_sha256"]) == 64
 

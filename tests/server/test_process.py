@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from jupyt5.errors import ContextError, ProviderError, UsageError
 from jupyt5.notebook import Cell
 from jupyt5.providers import FillRequest, Sampling, load_provider
 from jupyt5.server.process import ProcessProvider
+from jupyt5.server.shelf import ProviderShelf
 
 REQUEST = FillRequest(
     cells=(
@@ -112,6 +114,29 @@ def test_a_load_that_fails(uri: str, error: type[Exception], message: str):
         ProcessProvider(uri)
 
 
+def test_a_load_that_fails_for_a_reason_not_foreseen(tmp_path: Path, monkeypatch):
+    (tmp_path / "ctranslate2.py").write_text("raise OSError('libgomp is broken')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ProviderError, match="jupyt5:nano did not load: libgomp is broken"):
+        ProcessProvider("jupyt5:nano")
+
+
+def test_a_load_ends_with_the_server(monkeypatch):
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr("jupyt5.server.process.provider.subprocess.Popen", Popen)
+    ending = threading.Event()
+    threading.Timer(0.3, ending.set).start()
+    with pytest.raises(ProviderError, match="the server ends"):
+        ProcessProvider("fake:load=60000", ending=ending)
+    assert wait_until(lambda: not is_alive(started[0].pid))
+
+
 def test_errors_keep_their_kind():
     with pytest.raises(ProviderError, match="fake: was asked to fail"):
         draw(ProcessProvider("fake:fail"))
@@ -120,23 +145,56 @@ def test_errors_keep_their_kind():
     assert ContextError is not ProviderError
 
 
-def test_a_crash_is_told_once_and_the_next_request_starts_anew():
+def test_a_crash_is_told():
     apart = ProcessProvider(SLOW)
     chunks = apart.generate(REQUEST, 1, Sampling(temperature=0.0), 0, threading.Event())
     next(chunks)
-    first = apart.pid
-    os.kill(first, signal.SIGKILL)
+    assert not apart.has_died
+    os.kill(apart.pid, signal.SIGKILL)
     with pytest.raises(ProviderError, match=r"has died \(SIGKILL, often for want of memory\)"):
         list(chunks)
-    assert "".join(chunk.text_delta for chunk in draw(apart)).startswith("a b c")
-    assert apart.pid != first
+    assert apart.has_died
+    with pytest.raises(ProviderError, match="Ask again"):
+        draw(apart)
 
 
-def test_a_crash_between_requests_is_told_nobody():
-    apart = ProcessProvider("fake:text=x")
-    os.kill(apart.pid, signal.SIGSEGV)
-    assert wait_until(lambda: apart._process.has_died)
-    assert [chunk.text_delta for chunk in draw(apart)] == ["x", ""]
+async def test_the_shelf_starts_it_anew_and_keeps_nothing_of_the_dead():
+    shelf = ProviderShelf(ProcessProvider)
+    apart: Any = await shelf.get("fake:text=x")
+    first, process = apart.pid, weakref.ref(apart._process)
+    os.kill(first, signal.SIGSEGV)
+    async with asyncio.timeout(10):
+        while not apart.has_died:
+            await asyncio.sleep(0.01)
+    del apart
+    anew: Any = await shelf.get("fake:text=x")
+    assert anew.pid != first
+    assert [chunk.text_delta for chunk in draw(anew)] == ["x", ""]
+    gc.collect()
+    assert process() is None
+    shelf.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="no real-time signals here")
+def test_a_signal_without_a_name_is_a_death_too():
+    apart = ProcessProvider(SLOW)
+    chunks = apart.generate(REQUEST, 1, Sampling(temperature=0.0), 0, threading.Event())
+    next(chunks)
+    os.kill(apart.pid, signal.SIGRTMIN + 3)
+    with pytest.raises(ProviderError, match=rf"has died \(signal {signal.SIGRTMIN + 3}\)"):
+        list(chunks)
+
+
+def test_words_that_nobody_understands_end_the_process(monkeypatch, caplog):
+    apart = ProcessProvider(SLOW)
+    chunks = apart.generate(REQUEST, 1, Sampling(temperature=0.0), 0, threading.Event())
+    next(chunks)
+    pid = apart.pid
+    monkeypatch.setattr(apart._process._connection, "recv", lambda: int("no answer"))
+    with pytest.raises(ProviderError, match=r"has died \(SIGKILL"):
+        list(chunks)
+    assert wait_until(lambda: not is_alive(pid))
+    assert "no answer" in caplog.text
 
 
 def test_it_ends_with_its_provider():
@@ -176,12 +234,26 @@ class TestServer:
         provider: Any = await app.engine.shelf.get("jupyt5:nano")
         first = provider.pid
         os.kill(first, signal.SIGKILL)
-        await asyncio.to_thread(wait_until, lambda: provider._process.has_died)
+        await asyncio.to_thread(wait_until, lambda: provider.has_died)
+        status = json.loads((await jp_fetch("jupyt5", "api", "status")).body)
+        assert status["providers"][-1] == {"uri": "jupyt5:nano", "state": "absent", "reason": ""}
         lines = await fill(request_id="r2", provider="jupyt5:nano", max_tokens=4)
+        assert (lines[0]["type"], lines[0]["state"]) == ("status", "loading")
         assert lines[-1]["type"] == "done"
-        assert provider.pid != first
         status = json.loads((await jp_fetch("jupyt5", "api", "status")).body)
         assert status["running"] == 0
+
+    async def test_its_end_does_not_wait_for_a_load(self, fill, app, monkeypatch):
+        monkeypatch.setattr("jupyt5.server.app._LOCAL_SCHEMES", {"fake"})
+        uri = "fake:load=60000&text=x"
+        reply = asyncio.ensure_future(fill(provider=uri))
+        while app.engine.shelf.state(uri).state != "loading":
+            await asyncio.sleep(0.01)
+        (loader,) = [t for t in threading.enumerate() if t.name.startswith("jupyt5-load")]
+        await app.stop_extension()
+        await asyncio.to_thread(loader.join, 5)
+        assert not loader.is_alive()
+        assert (await reply)[-1]["code"] == "cancelled"
 
     async def test_threads_where_the_administrator_wants_them(self, fill, app):
         app.model_process = False

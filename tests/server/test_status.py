@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from typing import Any
 
@@ -106,12 +107,29 @@ async def test_switched_off_is_still_answered(ask, app):
     assert (status["enabled"], status["state"]) == (False, "idle")
 
 
-async def test_a_provider_that_is_not_allowed(jp_fetch, app):
+async def test_a_provider_that_is_not_allowed(ask, app):
     app.allowed_providers = ["fake:text=y"]
-    with pytest.raises(HTTPClientError) as caught:
-        await jp_fetch("jupyt5", "api", "status", params={"provider": "fake:text=z"})
-    assert caught.value.code == 400
-    assert caught.value.response is not None
-    message = json.loads(caught.value.response.body)["message"]
-    assert "fake:text=z is not allowed" in message
-    assert "fake:text=y" in message
+    status = await ask("fake:text=z")
+    assert (status["provider"], status["state"]) == ("fake:text=z", "offline")
+    assert "fake:text=z is not allowed" in status["reason"]
+    assert "fake:text=y" in status["reason"]
+
+
+@pytest.mark.parametrize("allowed", [[], ["fake:text=y"]])
+async def test_a_password_in_a_uri_stays_out_of_log_and_reply(ask, app, caplog, allowed):
+    app.allowed_providers = allowed
+    with caplog.at_level(logging.DEBUG):
+        status = await ask("openai:m@https://ana:sesame@h/v1")
+    assert "openai:m@https://h/v1" in json.dumps(status)
+    assert "/jupyt5/api/status" in caplog.text
+    assert "sesame" not in json.dumps(status) + caplog.text
+
+
+async def test_a_password_of_a_stranger_stays_out_of_the_log(jp_fetch, caplog):
+    params = {"provider": "openai:m@https://ana:sesame@h/v1"}
+    with pytest.raises(HTTPClientError, match="403"):
+        await jp_fetch(
+            "jupyt5", "api", "status", params=params, headers={"Authorization": "token no"}
+        )
+    assert "/jupyt5/api/status" in caplog.text
+    assert "sesame" not in caplog.text

@@ -22,28 +22,36 @@ __all__ = ["ProcessProvider"]
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.02  # how often a cancel is looked for while the model says nothing
+_END_S = 2.0  # a process may take to end after its last word
 _Results = queue.SimpleQueue[Result]
 
 
 class ProcessProvider:
-    """Loads a provider in a new process, and again in another one after that has died.
+    """Loads a provider in a new process. Once that has died, so has this; see ``has_died``.
 
     Args:
         uri: Of a provider that needs nothing of the server's settings.
+        ending: Set when the server ends, which must not wait for a load.
 
     Raises:
         Jupyt5Error: If it cannot be loaded there.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, ending: threading.Event | None = None) -> None:
         self.uri = uri
-        self._starting = threading.Lock()
-        self._process = self._start()
+        self._process = _Process(uri)
+        weakref.finalize(self, self._process.kill)
+        self._process.wait_until_loaded(ending or threading.Event())
 
     @property
     def pid(self) -> int:
         """Of the process."""
         return self._process.pid
+
+    @property
+    def has_died(self) -> bool:
+        """Whether the process has: it answers no more, see ``Provider``."""
+        return self._process.has_died
 
     def generate(
         self,
@@ -54,7 +62,7 @@ class ProcessProvider:
         cancel: threading.Event,
     ) -> Iterator[Chunk]:
         """Stream hypotheses; see ``Provider.generate``."""
-        process = self._find_process()
+        process = self._process
         number = process.take_number()
         ask = Ask(number=number, request=request, n=n, sampling=sampling, seed=seed)
         with process.order(ask) as results:
@@ -71,26 +79,13 @@ class ProcessProvider:
 
     def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
         """Return what the model would be given; see ``Provider.preview``."""
-        process = self._find_process()
+        process = self._process
         look = Look(number=process.take_number(), request=request, sampling=sampling)
         with process.order(look) as results:
             result = results.get()
         if isinstance(result, Preview):
             return result
         raise result if isinstance(result, Jupyt5Error) else ProviderError("Nothing was said.")
-
-    def _find_process(self) -> "_Process":
-        with self._starting:
-            if self._process.has_died:
-                logger.warning("%s is loaded again, in a new process.", self.uri)
-                self._process = self._start()
-            return self._process
-
-    def _start(self) -> "_Process":
-        process = _Process(self.uri)
-        weakref.finalize(self, process.kill)
-        process.wait_until_loaded()
-        return process
 
 
 class _Process:
@@ -127,15 +122,23 @@ class _Process:
         """End the process; nothing in it is worth saving."""
         self._popen.kill()
 
-    def wait_until_loaded(self) -> None:
+    def wait_until_loaded(self, ending: threading.Event) -> None:
         """Wait for the model.
 
         Raises:
-            Jupyt5Error: If it cannot be loaded, or the process dies of it.
+            Jupyt5Error: If it cannot be loaded, the process dies of it, or the server ends.
         """
-        result = self._loaded.get()
-        if isinstance(result, Jupyt5Error):
-            raise result
+        while not ending.is_set():
+            try:
+                result = self._loaded.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(result, Jupyt5Error):
+                raise result
+            return
+        self.kill()
+        message = f"{self._uri} was not loaded: the server ends. Ask again when it is back."
+        raise ProviderError(message)
 
     def take_number(self) -> int:
         return next(self._numbers)
@@ -162,7 +165,7 @@ class _Process:
             self._connection.send(order)
 
     def _listen(self) -> None:
-        with suppress(EOFError, OSError):
+        try:
             while True:
                 answer = self._connection.recv()
                 is_last = not isinstance(answer.result, Chunk | Preview)
@@ -171,13 +174,27 @@ class _Process:
                     results = take(answer.number, None)
                 if results is not None:
                     results.put(answer.result)
-        self._die(self._popen.wait())
+        except (EOFError, OSError):
+            pass  # its end, as a rule
+        except Exception:
+            logger.exception("What the process of %s said was not understood.", self._uri)
+            self.kill()
+        finally:
+            self._die(self._wait_for_end())
+
+    def _wait_for_end(self) -> int:
+        """Return the exit code of a process that has said its last."""
+        try:
+            return self._popen.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._popen.wait()
 
     def _die(self, code: int) -> None:
-        reason = f"exit code {code}"
-        if code < 0:
+        reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        with suppress(ValueError):  # a real-time signal has no name
             reason = signal.Signals(-code).name
-            reason += ", often for want of memory" if code == -signal.SIGKILL else ""
+        reason += ", often for want of memory" if code == -signal.SIGKILL else ""
         death = ProviderError(
             f"The process that runs {self._uri} has died ({reason}). Ask again: it is started anew."
         )

@@ -85,6 +85,11 @@ def main(argv: list[str]) -> None:
     except Jupyt5Error as exc:
         connection.send(Answer(0, exc))
         return
+    except Exception as exc:
+        logger.exception("%s did not load.", argv[1])
+        message = f"{argv[1]} did not load: {exc}. The server's log has the details."
+        connection.send(Answer(0, ProviderError(message)))
+        return
     _Worker(connection, provider).serve()
     os._exit(0)  # not waiting for what is being generated
 

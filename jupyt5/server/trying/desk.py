@@ -14,7 +14,7 @@ from jupyt5.execution.jobs import Limits
 from jupyt5.execution.trials import Trial, Tried, rank, try_fresh
 from jupyt5.execution.verdicts import Verdict
 from jupyt5.providers import Draft
-from jupyt5.server.engine import FillEngine, JobError, explain, render
+from jupyt5.server.engine import FillEngine, JobError, Origin, explain, render
 from jupyt5.server.messages import FillJob, error_line, line
 from jupyt5.server.trying.live import CannotTryError, open_live
 
@@ -115,6 +115,7 @@ class _Request:
         self._drawn: asyncio.Queue[int | None] = asyncio.Queue()
         self._candidates = _Candidates()
         self._how, self._reason = "none", place.refusal
+        self._known: dict[str, object] = {}  # of the last line
         self._ended = threading.Event()
 
     def cancel(self) -> None:
@@ -138,8 +139,7 @@ class _Request:
             found = self._candidates
             order = rank(found.logprobs, found.verdicts)
             fields = {"order": list(order), "tried": self._how, "reason": self._reason}
-            origin = await engine.find_origin(self._job)
-            yield line("done", self._job.request_id, **fields, provenance=origin)
+            yield line("done", self._job.request_id, **fields, **self._known)
         finally:
             self._ended.set()
             for task in (*tasks, ending):
@@ -158,6 +158,8 @@ class _Request:
                 async for event in events:
                     for each in render(event, job.request_id, shown):
                         self._lines.put_nowait(each)
+                    if isinstance(event, Origin):
+                        self._known["provenance"] = event.fields
                     if isinstance(event, Draft) and event.finished:
                         idx = event.hypothesis_idx
                         found.logprobs[idx] = event.mean_logprob

@@ -28,8 +28,9 @@ async def test_verdicts_from_the_live_kernel(fill, kernel, notebook, allow):
     await allow()
     await kernel.run("offset = 0")
     lines = await fill(
-        WRONG, "def add(a, b) return", GOOD + " + offset", kernel=kernel, above="offset = 7"
-    )
+        WRONG, "def add(a, b) return", GOOD + " + offset", kernel=kernel, above="offset = 7",
+        provenance=True,
+    )  # fmt: skip
     assert reasons(lines, "trying") == [""]
     found = {line["hypothesis_idx"]: line for line in find(lines, "verdict")}
     assert [found[idx]["verdict"] for idx in range(3)] == ["wrong", "syntax", "passed"]
@@ -68,6 +69,9 @@ async def test_nothing_runs_before_somebody_allows_it(fill, notebook, app):
     await notebook()
     lines = await fill(GOOD)
     assert reasons(lines, "not_tried") == ["you have not allowed it for this notebook"]
+    assert "provenance" not in lines[-1]
+    lines = await fill(GOOD, provenance=True)
+    assert lines[-1]["provenance"]["num_candidates"] == 1
     assert find(lines, "verdict") == []
     (done,) = find(lines, "done")
     assert (done["order"], done["tried"]) == ([0], "none")
