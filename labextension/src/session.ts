@@ -194,9 +194,9 @@ export class FillSession {
     if (this._panel.hasFocus) {
       list.pin();
     }
-    const shown = list.current;
+    const shownIdx = list.current?.idx;
     list.settle();
-    if (shown && list.current?.idx !== shown.idx) {
+    if (shownIdx !== undefined && list.current?.idx !== shownIdx) {
       this._movedAt = performance.now();
     }
   }
