@@ -75,7 +75,7 @@ def test_all_empty_solution_cells(open_notebook, page):
 @pytest.mark.parametrize("code", ["timeout", "cancelled"])
 def test_half_a_candidate_is_left_out(open_notebook, page, code):
     def answer(route: Route) -> None:
-        common = {"request_id": route.request.post_data_json["request_id"]}
+        common = {"request_id": json.loads(route.request.post_data or "")["request_id"]}
         lines = [
             common | {"type": "delta", "hypothesis_idx": 0, "text": "return ("},
             common | {"type": "error", "code": code, "message": "It took too long."},
