@@ -58,6 +58,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     request: CompletionHandler.IRequest,
     context: IInlineCompletionContext
   ): Promise<IInlineCompletionList> {
+    this._offer = null;
     const panel = context.widget;
     const cell = panel instanceof NotebookPanel ? panel.content.activeCell : null;
     if (!(panel instanceof NotebookPanel) || !cell || !this._isWanted(panel, cell, request.text)) {

@@ -64,16 +64,23 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const filler = new CellFiller({ ...host, makePanel });
     addCommands(app, tracker, palette, { filler, allFiller: new AllFiller(host), monitor });
     const isHeldBack = () => filler.session !== null || monitor.offReason !== null;
-    const ghost = new GhostTextProvider({ ...host, isHeldBack });
-    completers?.registerInlineProvider(ghost);
-    app.commands.commandExecuted.connect((_, { id }) => {
-      if (id === 'inline-completer:accept') {
-        ghost.recordAccepted();
-      }
-    });
+    offerGhostText(app, completers, new GhostTextProvider({ ...host, isHeldBack }));
     showStatus(app, tracker, monitor, statusBar);
     performance.measure('jupyt5:activate', { start });
   }
 };
+
+function offerGhostText(
+  app: JupyterFrontEnd,
+  completers: ICompletionProviderManager | null,
+  ghost: GhostTextProvider
+): void {
+  completers?.registerInlineProvider(ghost);
+  app.commands.commandExecuted.connect((_, { id }) => {
+    if (id === 'inline-completer:accept') {
+      ghost.recordAccepted();
+    }
+  });
+}
 
 export default plugin;

@@ -66,8 +66,16 @@ export class CandidateList {
     this._currentIdx = this.current?.idx ?? null;
   }
 
-  /** Put the best first, now that all is known; a reader who has looked around stays put. */
+  /**
+   * Put the best first, now that all is known, and drop what will not be finished any more; a
+   * reader who has looked around stays put.
+   */
   settle(): void {
+    for (const { idx, isFinished } of [...this._all.values()]) {
+      if (!isFinished) {
+        this._all.delete(idx);
+      }
+    }
     this._isSettled = true;
   }
 

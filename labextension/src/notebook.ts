@@ -83,7 +83,8 @@ export function buildRequest(
     try: gradingIdx === null ? undefined : { grading_idx: gradingIdx },
     provider: settings.provider,
     num_context_cells: settings.numContextCells,
-    num_following_cells: describesCode(cell) ? atLeastOne(settings) : settings.numFollowingCells
+    num_following_cells: describesCode(cell) ? atLeastOne(settings) : settings.numFollowingCells,
+    provenance: settings.recordProvenance || undefined
   };
 }
 

@@ -42,7 +42,7 @@ export function createContextService(settings: ServerConnection.ISettings): Cont
 export function createStatusService(settings: ServerConnection.ISettings): StatusService {
   return async provider => {
     const query = URLExt.objectToQueryString({
-      ...(provider ? { provider } : {}),
+      ...(provider ? { provider: hideSecrets(provider) } : {}),
       no_track_activity: '1' // an open page alone must not keep an idle server from being culled
     });
     const url = URLExt.join(settings.baseUrl, API, 'status') + query;
@@ -56,6 +56,14 @@ export function createStatusService(settings: ServerConnection.ISettings): Statu
     }
     return reply;
   };
+}
+
+/**
+ * What of a provider's URI may stand in an address, which servers and proxies log: no user, no
+ * password, no query. The server refuses to load a URI with those.
+ */
+function hideSecrets(uri: string): string {
+  return uri.includes('://') ? uri.replace(/:\/\/.*@/s, '://').replace(/\?[^#]*/, '') : uri;
 }
 
 async function* streamFill(

@@ -39,6 +39,9 @@ const PROGRESS: Record<string, string> = {
   trying: 'Trying candidates against the next cell…'
 };
 
+/** A key that comes sooner after another candidate has moved in was meant for the one before. */
+const GUARD_MS = 300;
+
 /** One cell being filled, from the command until a candidate is accepted or all are rejected. */
 export class FillSession {
   /**
@@ -54,6 +57,9 @@ export class FillSession {
     const { start, end } = findSlot(notebook, cell);
     [this._start, this._end] = [start, end];
     this._panel = _host.makePanel(cell);
+    this._panel.node.addEventListener('focusin', () => {
+      this._list.pin();
+    });
     this._signal.addEventListener('abort', () => {
       this._dispose();
     });
@@ -90,7 +96,7 @@ export class FillSession {
       this._show(this._describeProgress(line), true);
     }
     if (!this._isOver(stream)) {
-      list.settle();
+      this._settle(list);
       this._isWorking = false;
       this._show(this._summarise(), false);
     }
@@ -104,13 +110,18 @@ export class FillSession {
   /** Show the next (1) or the previous (-1) candidate. */
   step(by: number): void {
     this._list.step(by);
+    this._movedAt = -Infinity;
     this._show(this._summarise(), this._isWorking);
   }
 
-  /** Put a part of the shown candidate into the cell; the session goes on with the rest. */
+  /**
+   * Put a part of the shown candidate into the cell; the session goes on with the rest.
+   *
+   * Nothing happens while the candidate is being made, or has just taken another one's place.
+   */
   accept(how: AcceptedPart): void {
     const candidate = this._list.current;
-    if (!candidate?.isFinished) {
+    if (!candidate?.isFinished || performance.now() - this._movedAt < GUARD_MS) {
       return;
     }
     const part = PARTS[how](candidate.text);
@@ -176,6 +187,18 @@ export class FillSession {
 
   private _isOver(stream: AbortController): boolean {
     return stream.signal.aborted || this._signal.aborted;
+  }
+
+  /** Put the best first, unless the reader's focus is on the one that is shown. */
+  private _settle(list: CandidateList): void {
+    if (this._panel.hasFocus) {
+      list.pin();
+    }
+    const shownIdx = list.current?.idx;
+    list.settle();
+    if (shownIdx !== undefined && list.current?.idx !== shownIdx) {
+      this._movedAt = performance.now();
+    }
   }
 
   private _describeProgress(line: FillLine): string {
@@ -255,6 +278,8 @@ export class FillSession {
   private _progress = '';
   private _seed = 0;
   private _isWorking = false;
+  /** When another candidate took the place of the shown one without the reader's doing. */
+  private _movedAt = -Infinity;
   private _start: number;
   private _end: number;
 }

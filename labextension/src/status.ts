@@ -34,7 +34,7 @@ export class StatusMonitor {
     this._poll = new Poll({
       auto: false,
       factory: () => this._update(),
-      frequency: { interval: CALM_MS, backoff: true, max: 4 * CALM_MS },
+      frequency: { interval: CALM_MS, backoff: false, max: CALM_MS },
       standby: 'when-hidden',
       linger: 0,
       name: 'jupyt5:status'
@@ -139,12 +139,17 @@ export class StatusMonitor {
         error instanceof FillError ? error.message : 'The Jupyter server does not answer.';
       this._set({ ...this._server, state: 'offline', reason });
     }
-    const isCalm = ['ready', 'idle', 'off'].includes(this._server.state);
-    this._poll.frequency = {
-      interval: isCalm ? CALM_MS : UNREST_MS,
-      backoff: true,
-      max: 4 * CALM_MS
-    };
+    this._poll.frequency = { interval: this._choosePause(), backoff: false, max: CALM_MS };
+  }
+
+  /** The pause before the next question: the longer the server is away, the longer. */
+  private _choosePause(): number {
+    const { state } = this._server;
+    const isOffline = state === 'offline';
+    const restMs = ['loading', 'busy'].includes(state) ? UNREST_MS : CALM_MS;
+    const pauseMs = isOffline ? this._offlineMs : restMs;
+    this._offlineMs = isOffline ? Math.min(CALM_MS, 2 * pauseMs) : UNREST_MS;
+    return pauseMs;
   }
 
   private _setInFlight(id: string, status: IAssistantStatus): void {
@@ -166,4 +171,5 @@ export class StatusMonitor {
   private readonly _inFlight = new Map<string, IAssistantStatus>();
   private _server = UNKNOWN;
   private _askedAt = 0;
+  private _offlineMs = UNREST_MS;
 }

@@ -32,6 +32,8 @@ export interface IFillRequest extends ISlot {
   provider?: string;
   num_context_cells?: number;
   num_following_cells?: number;
+  /** Whether the last line of the reply says what made it; that costs a hash of the weights. */
+  provenance?: true;
 }
 
 /** One line of the reply. `text` is always the whole text so far. */

@@ -45,6 +45,16 @@ describe('CandidateList', () => {
     expect(texts(listOf(done(0, 'a = 1'), done(1, 'a =')))).toEqual(['a = 1', 'a =']);
   });
 
+  it('drops half a candidate when there is no more to come', () => {
+    const list = listOf(delta(0, 'a = '), done(1, 'a = 1'), delta(2, 'b'));
+    expect(texts(list)).toEqual(['a = ', 'a = 1', 'b']);
+    list.settle();
+    expect(texts(list)).toEqual(['a = 1']);
+    const half = listOf(delta(0, 'a = '));
+    half.settle();
+    expect(half.current).toBeNull();
+  });
+
   it('puts passing candidates first, then likelier ones', () => {
     const list = listOf(
       done(0, 'a', -0.9),

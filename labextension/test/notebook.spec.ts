@@ -52,4 +52,13 @@ describe('buildRequest', () => {
     expect(JSON.stringify(request).length).toBeLessThan(1000);
     expect(request.cells.map(cell => cell.source)).toEqual(['print(text)', '']);
   });
+
+  it.each([true, false])('asks what made the reply if that is recorded: %s', recordProvenance => {
+    const target = makeCell('a', '');
+    const settings = { ...SETTINGS, recordProvenance };
+    const slot = { prefix: '', suffix: '' };
+    const request = buildRequest(makePanel({}, [target]), target, slot, settings, { n: 1 });
+    const sent = JSON.parse(JSON.stringify(request)) as Record<string, unknown>;
+    expect(sent.provenance).toBe(recordProvenance || undefined);
+  });
 });

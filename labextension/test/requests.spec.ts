@@ -4,7 +4,7 @@ import { AddressInfo, Socket } from 'node:net';
 
 import { ServerConnection } from '@jupyterlab/services';
 
-import { createFillService } from '../src/requests';
+import { createFillService, createStatusService } from '../src/requests';
 import { FillError, FillLine, IFillRequest } from '../src/tokens';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -28,6 +28,7 @@ function makeRequest(): IFillRequest {
 /** A server that answers as a test says, and remembers who asked. */
 class FakeJupyter {
   readonly asked: string[] = [];
+  readonly addresses: string[] = [];
   readonly sockets = new Set<Socket>();
   answer: Answer = response => {
     begin(response);
@@ -36,6 +37,7 @@ class FakeJupyter {
 
   async start(port = 0): Promise<void> {
     this._server = createServer((request, response) => {
+      this.addresses.push(request.url ?? '');
       this.asked.push(`${request.method} ${new URL(request.url ?? '', 'http://x').pathname}`);
       if (request.method === 'POST') {
         this.answer(response, request);
@@ -191,5 +193,27 @@ describe('the line to the server', () => {
   it('an aborted request is not sent', async () => {
     expect(await collect(AbortSignal.abort())).toEqual([]);
     expect(server.asked).toEqual([]);
+  });
+});
+
+describe('the question where the assistant stands', () => {
+  const server = new FakeJupyter();
+
+  beforeEach(() => server.start());
+
+  afterEach(() => server.stop());
+
+  it.each([
+    ['openai:m@https://u:secret@h/v1', 'openai:m@https://h/v1'],
+    ['openai:m@https://u:p@ss/secret@h/v1?key=secret&a=b#fim', 'openai:m@https://h/v1#fim'],
+    ['openai:m@http://127.0.0.1:11434/v1', 'openai:m@http://127.0.0.1:11434/v1'],
+    ['fake:text=a+%3D+1&logprob=-0.5', 'fake:text=a+%3D+1&logprob=-0.5'],
+    [undefined, null]
+  ])('%s goes as %s', async (provider, wanted) => {
+    const baseUrl = `http://127.0.0.1:${server.port}${PREFIX}`;
+    await createStatusService(ServerConnection.makeSettings({ baseUrl }))(provider);
+    const address = server.addresses.at(-1) ?? '';
+    expect(new URL(address, 'http://x').searchParams.get('provider')).toBe(wanted);
+    expect(address).not.toContain('secret');
   });
 });

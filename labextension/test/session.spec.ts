@@ -19,6 +19,22 @@ const SETTINGS: IFillSettings = {
   recordProvenance: false
 };
 
+/** Longer than a candidate that has moved in is kept from being accepted. */
+const GUARD_MS = 350;
+
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+
+/** Two candidates, the second of them better; in between, a test does something. */
+function betterSecond(between: () => void = () => undefined): FillService {
+  return async function* ({ request_id }) {
+    const candidate = { type: 'candidate' as const, request_id };
+    yield { ...candidate, hypothesis_idx: 0, text: 'a = 1', mean_logprob: -0.9 };
+    between();
+    await pause(0);
+    yield { ...candidate, hypothesis_idx: 1, text: 'a = 2', mean_logprob: -0.1 };
+  };
+}
+
 /** Enough of an open notebook with one code cell for a session to work on. */
 function setUp(source: string, service: FillService, below = '', recordProvenance = false) {
   const state = {
@@ -61,6 +77,7 @@ function setUp(source: string, service: FillService, below = '', recordProvenanc
   } as unknown as NotebookPanel;
   const views: IPanelView[] = [];
   const panel = {
+    node: new EventTarget(),
     hasFocus: false,
     render: (view: IPanelView) => views.push(view),
     dispose: () => (state.disposed = true)
@@ -85,7 +102,7 @@ function setUp(source: string, service: FillService, below = '', recordProvenanc
     makePanel: () => panel
   };
   const session = new FillSession(notebook, cell, host, controller);
-  return { state, views, controller, session };
+  return { state, views, controller, session, panel };
 }
 
 /** A generator that counts its steps, as the server's does, and stops when it is told to. */
@@ -158,6 +175,37 @@ describe('FillSession', () => {
     session.accept('line');
     expect([state.source, state.edits]).toEqual(['# x\na\nc', 2]);
     expect(controller.signal.aborted).toBe(true);
+  });
+
+  it('stays with the candidate that has, or had, the focus', async () => {
+    const left = setUp(
+      '',
+      betterSecond(() => left.panel.node.dispatchEvent(new Event('focusin')))
+    );
+    const held = setUp('', betterSecond());
+    Object.assign(held.panel, { hasFocus: true });
+    const other = setUp('', betterSecond());
+    const shown = [];
+    for (const { session, views } of [left, held, other]) {
+      await session.run();
+      shown.push(views.at(-1)?.after);
+    }
+    expect(shown).toEqual(['a = 1', 'a = 1', 'a = 2']);
+  });
+
+  it('takes no key for a candidate that has only just moved in', async () => {
+    const { session, state } = setUp('', betterSecond());
+    await session.run();
+    session.accept('whole');
+    expect(state.source).toBe('');
+    await pause(GUARD_MS);
+    session.accept('whole');
+    expect(state.source).toBe('a = 2');
+    const looked = setUp('', betterSecond());
+    await looked.session.run();
+    looked.session.step(1);
+    looked.session.accept('whole');
+    expect(looked.state.source).toBe('a = 1');
   });
 
   it('accepts nothing that is still being made', async () => {
@@ -237,11 +285,13 @@ describe('FillSession', () => {
     };
     const silent = setUp('', service, 'assert b');
     await silent.session.run();
+    await pause(GUARD_MS);
     silent.session.accept('whole');
     expect([silent.state.metadata, silent.state.steps]).toEqual([{}, 0]);
     const { session, state } = setUp('', service, 'assert b', true);
     state.metadata.jupyt5 = { note: 'kept' };
     await session.run();
+    await pause(GUARD_MS);
     session.accept('word');
     session.accept('line');
     session.accept('whole');

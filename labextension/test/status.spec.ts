@@ -107,6 +107,32 @@ describe('StatusMonitor', () => {
     expect(monitor.current.reason).toBe('The Jupyter server does not answer.');
   });
 
+  it('asks a server that is away ever less often, down to every two minutes', async () => {
+    jest.useFakeTimers();
+    try {
+      let isAway = true;
+      const times: number[] = [];
+      const start = Date.now();
+      const { monitor } = setUp(() => {
+        times.push(Math.round((Date.now() - start) / 1000));
+        if (isAway) {
+          throw new TypeError('Failed to fetch');
+        }
+        return READY;
+      });
+      await monitor.start();
+      await jest.advanceTimersByTimeAsync(400_000);
+      expect(times).toEqual([0, 10, 30, 70, 150, 270, 390]);
+      isAway = false;
+      await jest.advanceTimersByTimeAsync(120_000);
+      isAway = true;
+      await jest.advanceTimersByTimeAsync(140_000);
+      expect(times.slice(7)).toEqual([510, 630, 640, 660]);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('leaves errors of a single request alone', async () => {
     const { asked, monitor } = setUp();
     await monitor.start();

@@ -1,12 +1,9 @@
 """A real JupyterLab, and a real Chromium that looks at it."""
 
 import json
-import os
 import re
 import shutil
-import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +15,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
-from jupyt5.server.offline import LAB_OFFLINE_ARGS, offline_environment
+from .lab_folder import (
+    CONNECTIONS,
+    TOKEN,
+    build_command,
+    build_environment,
+    find_port,
+    prepare_folder,
+)
 
-ROOT = Path(__file__).parents[2]
-TOKEN = "browser-tests"
 TIMEOUT_MS = 60_000
+# The panel takes no key for a candidate that came to its place less than 300 ms ago.
+SETTLE_MS = 350
 PLUGIN = "jupyt5-labextension:plugin"
 # JupyterLab adds the time to the address, against caches.
 FILL_URL = re.compile(r"/jupyt5/api/fill(\?|$)")
@@ -30,18 +34,6 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# Chromium by itself looks for updates and the like; here only what the page asks for may go out.
-# Runs in the server and its kernels: notes every address that Python code connects to.
-SITECUSTOMIZE = """
-import os, sys
-
-def hook(event, args):
-    if event in ("socket.connect", "socket.getaddrinfo"):
-        with open(os.environ["JUPYT5_TEST_CONNECTIONS"], "a") as file:
-            file.write(repr(args[1] if event == "socket.connect" else args[0]) + "\\n")
-
-sys.addaudithook(hook)
-"""
 
 
 @dataclass(frozen=True)
@@ -152,6 +144,11 @@ class NotebookPage:
         """Ask for candidates for the active cell, and accept the first."""
         self.press("Alt+j")
         self.wait_for_candidates()
+        self.accept()
+
+    def accept(self) -> None:
+        """Accept, as somebody who has seen which candidate was put first at the end."""
+        self.page.wait_for_timeout(SETTLE_MS)
         self.press("Alt+j")
 
     def source(self, idx: int) -> str:
@@ -204,65 +201,21 @@ def start_lab(
         python_path: More packages than the tests' own.
         config_path: Where those have their configuration.
     """
-    built = ROOT / "jupyt5" / "labextension"
-    if not (built / "package.json").is_file():
-        pytest.fail("The interface is not built. Run `make test`, or jlpm build:prod.")
-    for name in ("root", "labextensions", "etc", "site"):
-        (folder / name).mkdir()
-    (folder / "labextensions" / "jupyt5-labextension").symlink_to(built)
-    config = ROOT / "jupyt5" / "server" / "config"
-    (folder / "etc" / "jupyter_server_config.d").symlink_to(config)
-    (folder / "site" / "sitecustomize.py").write_text(SITECUSTOMIZE)
-    connections = folder / "connections.txt"
-    connections.touch()
-    env = os.environ | {
-        "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_CONFIG_PATH": join_paths(folder / "etc", config_path),
-        "JUPYTER_DATA_DIR": str(folder / "data"),
-        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
-        "IPYTHONDIR": str(folder / "ipython"),
-        "PYTHONPATH": join_paths(folder / "site", ROOT, python_path),
-        "JUPYT5_TEST_CONNECTIONS": str(connections),
-    }
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
-        *LAB_OFFLINE_ARGS,
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
-        f"--IdentityProvider.token={TOKEN}",
-        f"--ServerApp.root_dir={folder / 'root'}",
-        f"--JuPyT5App.provider={provider}",
-        f"--ServerApp.base_url={base_url}",
-        *options,
-        *(
-            f"--{app}.{option}"
-            for app in ("LabApp", "JupyterNotebookApp")
-            for option in (
-                f"extra_labextensions_path={folder / 'labextensions'}",
-                "expose_app_in_browser=True",
-            )
-        ),
-    ]
+    prepare_folder(folder)
+    env = build_environment(folder, python_path, config_path)
+    port = find_port()
+    options = [f"--JuPyT5App.provider={provider}", f"--ServerApp.base_url={base_url}", *options]
+    command = build_command(folder, port, options)
     log = folder / "server.log"
     with log.open("wb") as sink:
-        process = subprocess.Popen(
-            command, cwd=folder, env=offline_environment(env), stdout=sink, stderr=sink
-        )
-    lab = Lab(f"http://127.0.0.1:{port}{base_url}", folder / "root", connections)
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=sink, stderr=sink)
+    lab = Lab(f"http://127.0.0.1:{port}{base_url}", folder / "root", folder / CONNECTIONS)
     try:
         wait_for_server(lab, process, log)
         yield lab
     finally:
         process.terminate()
         process.wait(30)
-
-
-def join_paths(*paths: Path | None) -> str:
-    return os.pathsep.join(str(path) for path in paths if path)
 
 
 def wait_for_server(lab: Lab, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -71,7 +71,7 @@ def test_demo_cell_by_cell(open_demo, lab, page):
                 notebook.press("Alt+t")
             expect(notebook.panel.locator(BADGE)).not_to_be_empty(timeout=90_000)
             notebook.wait_for_candidates()
-        notebook.press("Alt+j")
+        notebook.accept()
         expect(notebook.panel).to_have_count(0)
         assert notebook.source(idx).strip(), cell_id
     expect_whole(notebook, "demo.ipynb")
@@ -141,7 +141,7 @@ def test_analysis_with_the_kernels_variables(lab, own_page):
     notebook.panel.get_by_role("button", name="What is sent?").click()
     sent = notebook.panel.locator(".jp-jupyt5-panel-sent")
     expect(sent).to_contain_text("# trips: DataFrame, 8 rows, columns line", timeout=30_000)
-    notebook.press("Alt+j")
+    notebook.accept()
     for idx in others:
         notebook.click(idx)
         notebook.fill()

@@ -1,7 +1,11 @@
 """All empty solution cells at once, Markdown cells, and the off switch of a notebook."""
 
+import json
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
+
+from .conftest import FILL_URL
 
 pytestmark = pytest.mark.browser
 
@@ -66,6 +70,25 @@ def test_all_empty_solution_cells(open_notebook, page):
     notebook.click(1)
     notebook.press("Control+z")
     notebook.expect_source(1, STUB)
+
+
+@pytest.mark.parametrize("code", ["timeout", "cancelled"])
+def test_half_a_candidate_is_left_out(open_notebook, page, code):
+    def answer(route: Route) -> None:
+        common = {"request_id": json.loads(route.request.post_data or "")["request_id"]}
+        lines = [
+            common | {"type": "delta", "hypothesis_idx": 0, "text": "return ("},
+            common | {"type": "error", "code": code, "message": "It took too long."},
+        ]
+        body = "".join(json.dumps(line) + "\n" for line in lines)
+        route.fulfill(body=body, content_type="application/x-ndjson")
+
+    notebook = open_notebook(HOMEWORK)
+    page.route(FILL_URL, answer)
+    notebook.click(3)
+    run(page, "jupyt5:fill-all")
+    wait_for_toast(page, "Filled 0 of 2")
+    assert (notebook.source(1), notebook.source(5)) == (STUB, "")
 
 
 def test_where_trying_is_allowed_the_best_passing_candidate_is_taken(

@@ -57,8 +57,9 @@ def cell_metadata(page, idx: int) -> dict:
     )
 
 
-def test_settings_on_a_mac(lab, browser, make_page):
-    name = lab.add_notebook(DEMO)
+@pytest.fixture
+def mac_page(lab, browser):
+    """A page of a reader on a Mac, who has changed the settings."""
     lab.set_settings(
         provider="fake:echo",
         numContextCells=2,
@@ -70,36 +71,40 @@ def test_settings_on_a_mac(lab, browser, make_page):
     context.add_init_script(MAC)
     page = context.new_page()
     page.set_default_timeout(120_000)
-    try:
-        page.goto(lab.page_url(f"lab/workspaces/mac/tree/{name}"))
-        notebook = make_page(page, name).wait()
-        notebook.click(EMPTY_CELL)
-        before = cell_metadata(page, EMPTY_CELL)
-        with page.expect_request("**/jupyt5/api/fill?*") as sent:
-            notebook.press("Control+j")  # there, Alt and a letter are a letter
-        notebook.wait_for_candidates()
-        accept = notebook.panel.get_by_text("Accept", exact=True)
-        assert "⌃ J" in (accept.get_attribute("title") or "")
-        notebook.press("Control+j")
-        body = sent.value.post_data_json
-        assert body["provider"] == "fake:echo"
-        assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
-        text = notebook.source(EMPTY_CELL - 1)
-        notebook.expect_source(EMPTY_CELL, text)
-        check_provenance(cell_metadata(page, EMPTY_CELL), text, "panel")
-        notebook.press("Meta+z")  # one step
-        notebook.expect_source(EMPTY_CELL, "")
-        assert cell_metadata(page, EMPTY_CELL) == before
-        notebook.press("Alt+\\")
-        page.locator(".jp-GhostText").first.wait_for()
-        notebook.press("Tab")
-        notebook.expect_source(EMPTY_CELL, text)
-        check_provenance(cell_metadata(page, EMPTY_CELL), text, "ghost text")
-        notebook.press("Meta+z")
-        notebook.expect_source(EMPTY_CELL, "")
-    finally:
-        context.close()
-        lab.set_settings()
+    yield page
+    context.close()
+    lab.set_settings()
+
+
+def test_settings_on_a_mac(lab, mac_page, make_page):
+    name = lab.add_notebook(DEMO)
+    page = mac_page
+    page.goto(lab.page_url(f"lab/workspaces/mac/tree/{name}"))
+    notebook = make_page(page, name).wait()
+    notebook.click(EMPTY_CELL)
+    before = cell_metadata(page, EMPTY_CELL)
+    with page.expect_request("**/jupyt5/api/fill?*") as sent:
+        notebook.press("Control+j")  # there, Alt and a letter are a letter
+    notebook.wait_for_candidates()
+    accept = notebook.panel.get_by_text("Accept", exact=True)
+    assert "⌃ J" in (accept.get_attribute("title") or "")
+    notebook.press("Control+j")
+    body = sent.value.post_data_json
+    assert (body["provider"], body["provenance"]) == ("fake:echo", True)
+    assert (body["num_context_cells"], body["num_following_cells"]) == (2, 0)
+    text = notebook.source(EMPTY_CELL - 1)
+    notebook.expect_source(EMPTY_CELL, text)
+    check_provenance(cell_metadata(page, EMPTY_CELL), text, "panel")
+    notebook.press("Meta+z")  # one step
+    notebook.expect_source(EMPTY_CELL, "")
+    assert cell_metadata(page, EMPTY_CELL) == before
+    notebook.press("Alt+\\")
+    page.locator(".jp-GhostText").first.wait_for()
+    notebook.press("Tab")
+    notebook.expect_source(EMPTY_CELL, text)
+    check_provenance(cell_metadata(page, EMPTY_CELL), text, "ghost text")
+    notebook.press("Meta+z")
+    notebook.expect_source(EMPTY_CELL, "")
 
 
 def check_provenance(metadata: dict, text: str, via: str) -> None:
