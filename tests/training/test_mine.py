@@ -21,6 +21,7 @@ from jupyt5_training import mine
 from jupyt5_training.cli import main
 from jupyt5_training.installing import install_folder
 from jupyt5_training.recipes import Recipe, find_recipe
+from jupyt5_training.work_folder import clear_work, read_record, write_record
 
 from .own_folder import write_wells
 
@@ -155,6 +156,31 @@ def test_somebody_elses_folder_is_left_alone(
     assert main(["mine", str(notebooks), "--out", str(work)]) == 1
     assert f"{work} holds something else" in capsys.readouterr().err
     assert (work / "chapter.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize("content", ['{"gold": 1}', "[1, 2]", "{", '{"kind": "mine"}', "\xff"])
+def test_a_file_called_mine_json_does_not_make_a_folder_ours(
+    content: str, notebooks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    work = tmp_path / "thesis"
+    work.mkdir()
+    (work / "mine.json").write_bytes(content.encode("latin-1"))
+    (work / "chapter.txt").write_text("x")
+    assert main(["mine", str(notebooks), "--out", str(work)]) == 1
+    shown = capsys.readouterr().err
+    assert f"{work} holds something else" in shown
+    assert "Traceback" not in shown
+    assert sorted(os.listdir(work)) == ["chapter.txt", "mine.json"]
+
+
+def test_what_others_put_into_the_work_folder_stays(tmp_path: Path):
+    work = tmp_path / "work"
+    write_record(work, {"steps": 3})
+    assert read_record(work)["steps"] == 3
+    (work / "run").mkdir()
+    (work / "notes.txt").write_text("x")
+    clear_work(work)
+    assert os.listdir(work) == ["notes.txt"]
 
 
 def test_other_notebooks_start_anew(
