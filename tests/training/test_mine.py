@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -173,9 +174,10 @@ def test_a_file_called_mine_json_does_not_make_a_folder_ours(
     assert sorted(os.listdir(work)) == ["chapter.txt", "mine.json"]
 
 
-def test_what_others_put_into_the_work_folder_stays(tmp_path: Path):
+def test_the_work_folder_is_private_and_what_others_put_there_stays(tmp_path: Path):
     work = tmp_path / "work"
     write_record(work, {"steps": 3})
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
     assert read_record(work)["steps"] == 3
     (work / "run").mkdir()
     (work / "notes.txt").write_text("x")
@@ -223,6 +225,7 @@ class TestInstalling:
         (target / "of-the-first").write_text("x")
         install_folder(self.make(tmp_path / "second", "second"), target)
         assert (target / "model.bin").read_text() == "second"
+        assert stat.S_IMODE(target.stat().st_mode) == 0o700
         assert os.listdir(target) == ["model.bin"]
         assert os.listdir(target.parent) == ["mine"]
 

@@ -12,7 +12,8 @@ __all__ = ["install_folder"]
 def install_folder(new: Path, target: Path) -> None:
     """Copy ``new`` to ``target``; what stood there is kept until the copy is complete.
 
-    Whoever reads ``target`` meanwhile sees the old folder, for a moment none, then the new one.
+    Only its owner can read it: a model may repeat what it was trained on. Whoever
+    reads ``target`` meanwhile sees the old folder, for a moment none, then the new one.
 
     Args:
         new: A complete folder, on any disk.
@@ -30,6 +31,7 @@ def install_folder(new: Path, target: Path) -> None:
     try:
         with atomic_folder(staging / target.name) as folder:
             shutil.copytree(new, folder, dirs_exist_ok=True)
+        (staging / target.name).chmod(0o700)
         if target.exists():
             target.rename(old)
         try:

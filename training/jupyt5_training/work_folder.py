@@ -35,8 +35,9 @@ def read_record(work: Path) -> dict[str, object]:
 
 
 def write_record(work: Path, record: Mapping[str, object]) -> None:
-    """Mark the folder as one of ours, and keep a record in it."""
+    """Mark the folder as one of ours, closed to other users, and keep a record in it."""
     work.mkdir(parents=True, exist_ok=True)
+    work.chmod(0o700)  # the token arrays are the notebooks' text
     text = json.dumps({"kind": _KIND, **record}, indent=2)
     write_atomic(work / _RECORD_NAME, text + "\n")
 
