@@ -24,6 +24,7 @@ from jupyt5_training.evaluation import EvalConfig, measure_losses
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import prefetched
 from jupyt5_training.installing import install_folder
+from jupyt5_training.locks import locked
 from jupyt5_training.models import load_weights
 from jupyt5_training.own_notebooks import OwnNotebooks, read_own_notebooks
 from jupyt5_training.prepare import PrepareConfig, write_data
@@ -106,10 +107,16 @@ def make_own_model(folders: Sequence[Path], config: MineConfig) -> MineResult:
     """Train the bundled model on the notebooks in some folders, and install it if it is better.
 
     Raises:
-        TrainingError: If there is too little to learn from, or the work folder is somebody else's.
+        TrainingError: If there is too little to learn from, if the work folder is somebody else's,
+            or another process works in it.
         KeyboardInterrupt: After Ctrl-C; called again with the same notebooks, it goes on.
     """
     own = read_own_notebooks(folders)
+    with locked(config.work):
+        return _make(own, config)
+
+
+def _make(own: OwnNotebooks, config: MineConfig) -> MineResult:
     data, run = config.work / "data", config.work / "run"
     recipe = _open_work(own, config)
     if not find_checkpoints(run):
