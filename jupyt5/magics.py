@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenInfo
 from typing import TYPE_CHECKING, cast
 
 from IPython.core.error import UsageError as ShownError
@@ -226,7 +227,8 @@ def _strip_own_lines(text: str) -> str:
 def _find_own_line(lines: list[str]) -> int | None:
     if not any(map(_OWN_LINE.match, lines)):
         return None
-    for tokens in make_tokens_by_line(lines):  # a list for each statement
+    statements = cast("list[list[TokenInfo]]", make_tokens_by_line(lines))
+    for tokens in statements:
         idx = next((token.start[0] - 1 for token in tokens if token.string.strip()), None)
         if idx is not None and _OWN_LINE.match(lines[idx]):
             return idx
