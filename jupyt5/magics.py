@@ -9,9 +9,11 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenInfo
 from typing import TYPE_CHECKING, cast
 
 from IPython.core.error import UsageError as ShownError
+from IPython.core.inputtransformer2 import make_tokens_by_line
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Int, Unicode
 
@@ -31,13 +33,13 @@ from jupyt5.providers import (
 )
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 __all__ = ["FillMagics"]
 
 _OPTIONS = ("provider=", "context=", "max-tokens=", "seed=", "show", "try")
 _OWN_CELL = re.compile(r"\s*%%fill\b")
-_OWN_LINE = re.compile(r"^[ \t]*%(?:fill|load_ext[ \t]+jupyt5)\b[^\n]*\n?", re.MULTILINE)
+_OWN_LINE = re.compile(r"[ \t]*%(?:fill|load_ext[ \t]+jupyt5)\b")
 # Where editors and jupytext see the next cell of a script.
 _NEXT_CELL = re.compile(r"\n*^# ?%%[^\n]*(?:\n|\Z)", re.MULTILINE)
 _LIMITS = Limits(timeout_s=5.0, context_timeout_s=60.0)
@@ -72,6 +74,8 @@ class FillMagics(Magics):
         super().__init__(shell)
         self._shell = shell
         self._providers: dict[str, Provider] = {}
+        self._failed: set[int] = set()
+        shell.events.register("post_run_cell", self._note_failure)
 
     @line_cell_magic
     def fill(self, line: str, cell: str | None = None) -> None:
@@ -189,17 +193,46 @@ class FillMagics(Magics):
         history = self._shell.history_manager
         inputs = list(enumerate(history.input_hist_raw)) if history else []
         if that_worked:
-            failed = cast("Mapping[int, object]", getattr(history, "exceptions", {}))  # IPython 9
+            # IPython 9 also knows what failed before this extension was loaded.
+            known = cast("Mapping[int, object]", getattr(history, "exceptions", {}))
+            failed = self._failed | known.keys()
             inputs = [(count, text) for count, text in inputs if count not in failed]
         else:
             inputs = inputs[-_MAX_INPUTS:]
-        sources = (_OWN_LINE.sub("", text) for _, text in inputs if not _OWN_CELL.match(text))
+        sources = (_strip_own_lines(text) for _, text in inputs if not _OWN_CELL.match(text))
         return [Cell(None, "code", source) for source in sources if source.strip()]
+
+    def _note_failure(self, result: "ExecutionResult | None") -> None:
+        if result is None or result.execution_count is None:
+            return
+        if result.success:
+            self._failed.discard(result.execution_count)  # %reset counts from 1 again
+        else:
+            self._failed.add(result.execution_count)
 
     def _find_provider(self, uri: str) -> Provider:
         if uri not in self._providers:
             self._providers[uri] = load_provider(uri)
         return self._providers[uri]
+
+
+def _strip_own_lines(text: str) -> str:
+    """Remove the lines that call this extension; what only looks so, in a string, stays."""
+    lines = text.splitlines(keepends=True)
+    while (idx := _find_own_line(lines)) is not None:
+        del lines[idx]
+    return "".join(lines)
+
+
+def _find_own_line(lines: list[str]) -> int | None:
+    if not any(map(_OWN_LINE.match, lines)):
+        return None
+    statements = cast("list[list[TokenInfo]]", make_tokens_by_line(lines))
+    for tokens in statements:
+        idx = next((token.start[0] - 1 for token in tokens if token.string.strip()), None)
+        if idx is not None and _OWN_LINE.match(lines[idx]):
+            return idx
+    return None
 
 
 def _read_cell(words: str, cell: str) -> _Asked:

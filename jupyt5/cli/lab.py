@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from jupyt5.cli.command import Command
@@ -16,6 +17,10 @@ __all__ = ["COMMAND", "DEMO_FOLDER", "DEMO_NAMES", "build_command"]
 DEMO_FOLDER = "jupyt5-demos"
 DEMO_NAMES = ("demo.ipynb", "homework.ipynb", "data-analysis.ipynb")
 
+_PROVIDER_HELP = (
+    "what answers (default: the server's setting; without one jupyt5:mine where `jupyt5-train "
+    "mine` has made it, else jupyt5:nano)"
+)
 _ROOT_OPTIONS = ("root_dir", "notebook-dir", "notebook_dir", "default_url")
 _EXAMPLES = f"""\
 examples:
@@ -31,7 +36,7 @@ them, the demo notebooks are opened: copies in {DEMO_FOLDER}/, made where they a
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "jupyt5 lab [-h] [--provider URI] [JUPYTER ARGS]"
-    parser.add_argument("--provider", metavar="URI", help="what answers (default: jupyt5:nano)")
+    parser.add_argument("--provider", metavar="URI", help=_PROVIDER_HELP)
 
 
 def _lab(options: argparse.Namespace) -> int:
@@ -87,26 +92,34 @@ def _is_opened(argument: str, folder: Path) -> bool:
 def _place_demos(folder: Path) -> Path:
     """Copy the demo notebooks into a folder, those that are not there; return the first's path."""
     target = folder / DEMO_FOLDER
-    missing = [name for name in DEMO_NAMES if not (target / name).exists()]
+    paths = {name: target / name for name in DEMO_NAMES}
+    # A link that leads nowhere is the user's, too.
+    missing = [name for name, path in paths.items() if not (path.exists() or path.is_symlink())]
     if missing:
         target.mkdir(exist_ok=True)
-        for name in missing:
-            content = (_find_demos() / name).read_bytes()
-            write_atomic(target / name, content)
-            _trust(content)
+        contents = {name: (_find_demos() / name).read_bytes() for name in missing}
+        _trust(contents.values())  # first: what is there already is never signed
+        for name, content in contents.items():
+            write_atomic(paths[name], content)
         note(f"The demo notebooks are in {target}")
-    return target / DEMO_NAMES[0]
+    return paths[DEMO_NAMES[0]]
 
 
-def _trust(content: bytes) -> None:
-    """Sign a notebook of ours as Jupyter does: nothing is tried in one that it does not trust."""
+def _trust(contents: Iterable[bytes]) -> None:
+    """Sign notebooks of ours as Jupyter does: nothing is tried in one that it does not trust."""
+    import sqlite3
+
     import nbformat
     from nbformat.sign import NotebookNotary
 
-    notary = NotebookNotary()
-    notebook = nbformat.reads(content.decode(), as_version=4)  # pyright: ignore[reportUnknownMemberType]
-    notary.sign(notebook)  # pyright: ignore[reportUnknownMemberType]
-    notary.store.close()
+    try:
+        notary = NotebookNotary()
+        for content in contents:
+            notebook = nbformat.reads(content.decode(), as_version=4)  # pyright: ignore[reportUnknownMemberType]
+            notary.sign(notebook)  # pyright: ignore[reportUnknownMemberType]
+        notary.store.close()
+    except (OSError, sqlite3.Error) as exc:
+        note(f"The demo notebooks are not signed ({exc}): trust them with File → Trust Notebook.")
 
 
 def _find_demos() -> Path:

@@ -6,12 +6,13 @@
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jupyt5.cli.command import Command
-from jupyt5.cli.output import write_json, write_text
+from jupyt5.cli.output import note, write_json, write_text
+from jupyt5.errors import CheckpointError
 
 __all__ = ["COMMANDS"]
 
@@ -65,7 +66,7 @@ def _show_info(options: argparse.Namespace) -> int:
         for name, value in model.metrics.items():
             write_text(f"    {name:<24}  {value:g}")
     if not info.models:
-        write_text("  none bundled")
+        write_text("  none")
     return 0
 
 
@@ -98,7 +99,7 @@ def _collect_info() -> _Info:
         platform=platform.platform(terse=True),
         packages={name: _find_version(name) for name in _PACKAGES},
         interface=_find_interface(),
-        models=tuple(map(_describe_model, _list_bundled())),
+        models=tuple(_describe_models()),
     )
 
 
@@ -118,9 +119,15 @@ def _find_interface() -> str | None:
     return next((str(folder) for folder in folders if (folder / "package.json").is_file()), None)
 
 
-def _list_bundled() -> list[Path]:
-    root = Path(__file__).parents[1] / "bundled"
-    return sorted(path.parent for path in root.glob("*/jupyt5.json"))
+def _describe_models() -> Iterator[_Model]:
+    from jupyt5.providers.places import bundled_folders, is_model_folder, own_model_folder
+
+    for folder in (*bundled_folders(), own_model_folder()):
+        if is_model_folder(folder):
+            try:
+                yield _describe_model(folder)
+            except CheckpointError as exc:
+                note(str(exc))
 
 
 def _describe_model(folder: Path) -> _Model:
@@ -142,7 +149,7 @@ COMMANDS = (
     Command(
         name="info",
         summary="show versions, models and paths",
-        description="Show versions, bundled models with their measured numbers, and paths.",
+        description="Show versions, models with their measured numbers, and paths.",
         epilog="examples:\n  jupyt5 info\n  jupyt5 info --json\n",
         configure=_configure,
         body=_show_info,

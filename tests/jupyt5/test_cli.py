@@ -13,6 +13,7 @@ from jupyt5 import __version__
 from jupyt5.cli import main
 from jupyt5.cli.lab import DEMO_FOLDER, DEMO_NAMES, build_command
 from jupyt5.errors import UsageError
+from jupyt5.providers.places import OWN_URI, bundled_folders, own_model_folder
 from jupyt5.server.offline import LAB_OFFLINE_ARGS
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,25 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith(f"jupyt5 {__version__}, Python ")
 
 
+def test_info_lists_the_users_own_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    own = own_model_folder()
+    own.parent.mkdir(parents=True)
+    own.symlink_to(bundled_folders()[0])
+    assert main(["info", "--json"]) == 0
+    models = json.loads(capsys.readouterr().out)["models"]
+    assert [model["path"] for model in models if model["uri"] == OWN_URI] == [str(own)]
+    own.unlink()
+    own.mkdir()
+    (own / "jupyt5.json").write_text("{")
+    assert main(["info", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert len(json.loads(shown.out)["models"]) == len(models) - 1
+    assert str(own) in shown.err
+
+
 def test_export_refuses_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main(["export", str(tmp_path / "none"), "--out", str(out)]) == 1
@@ -138,6 +158,41 @@ def test_lab_opens_the_demos_and_never_overwrites_them(
     build_command([], provider=None, folder=tmp_path)
     assert (demos / "demo.ipynb").read_text() == "mine"
     assert json.loads((demos / "homework.ipynb").read_bytes())["nbformat"] == 4
+
+
+def test_lab_goes_on_where_the_demos_cannot_be_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "notebook_secret").mkdir()  # no file to read the key from
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))
+    demos = tmp_path / DEMO_FOLDER
+    demos.mkdir()
+    elsewhere = tmp_path / "elsewhere.ipynb"
+    (demos / "homework.ipynb").symlink_to(elsewhere)
+    build_command([], provider=None, folder=tmp_path)
+    shown = capsys.readouterr().err
+    assert "not signed" in shown
+    assert "Trust Notebook" in shown
+    assert (demos / "demo.ipynb").is_file()
+    assert not elsewhere.exists()
+
+
+def test_lab_signs_the_demos_before_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    there: list[bool] = []
+    original = NotebookNotary.sign
+
+    def sign(self: NotebookNotary, notebook: object) -> None:
+        there.append(any((tmp_path / DEMO_FOLDER).iterdir()))
+        original(self, notebook)
+
+    monkeypatch.setattr(NotebookNotary, "sign", sign)
+    build_command([], provider=None, folder=tmp_path)
+    assert there == [False] * len(DEMO_NAMES)
 
 
 def test_lab_leaves_the_root_to_whoever_names_one(tmp_path: Path) -> None:

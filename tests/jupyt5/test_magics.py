@@ -167,6 +167,51 @@ def test_without_a_sandbox_nothing_is_tried(
     assert session.next_input == ("y = x + 1\n# %%\nassert y == 2\n", True)
 
 
+def test_what_raised_is_not_run_again_with_any_ipython(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[Any] = []
+
+    def look(trial: Any, *args: object, **options: object) -> Any:
+        seen.append(trial)
+        return []
+
+    monkeypatch.setattr("jupyt5.magics.try_fresh", look)
+    session.run("x = 1")
+    session.run("x = 1 / 0")
+    session.run("if True:\n    x = 2\n    %fill don't")
+    session.run("x =")
+    history = session.shell.history_manager
+    monkeypatch.setattr(history, "exceptions", {}, raising=False)  # as in IPython 8
+    session.run("%%fill --try\n# %%\nassert y == 2")
+    (trial,) = seen
+    assert [source for _, source in trial.cells[:-2]] == ["x = 1", "if True:\n    x = 2\n"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("s = '''\n%fill me in\n'''\n%fill x\n", "s = '''\n%fill me in\n'''\n"),
+        ("%fill it's (\nz = 3\n%load_ext jupyt5\n", "z = 3\n"),
+        ("!echo it's\n  %fill x\ny = 1", "!echo it's\ny = 1"),
+        ("%filler\n%time 1", "%filler\n%time 1"),
+        ("x = 7 \\\n%fill", "x = 7 \\\n%fill"),
+    ],
+)
+def test_only_calls_of_its_own_are_left_out_of_an_input(
+    session: Session, monkeypatch: pytest.MonkeyPatch, code: str, kept: str
+):
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        "jupyt5.magics.stream_drafts", lambda _, request, **__: seen.append(request) or []
+    )
+    history = session.shell.history_manager
+    assert history is not None
+    history.store_inputs(session.shell.execution_count, code, code)
+    session.run("%%fill\n# go on\n")
+    assert [cell.source for cell in seen[0].cells[:-1]] == [kept]
+
+
 def test_several_are_shown(session: Session, capsys: pytest.CaptureFixture[str]):
     session.run("%fill -n 2 --show add")
     shown = capsys.readouterr().out

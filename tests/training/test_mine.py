@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -20,7 +21,9 @@ from jupyt5.providers.places import OWN_URI, find_default_uri, own_model_folder
 from jupyt5_training import mine
 from jupyt5_training.cli import main
 from jupyt5_training.installing import install_folder
+from jupyt5_training.locks import locked
 from jupyt5_training.recipes import Recipe, find_recipe
+from jupyt5_training.work_folder import clear_work, read_record, write_record
 
 from .own_folder import write_wells
 
@@ -140,6 +143,14 @@ def test_nothing_to_train_on_is_one_message(
     assert not data_folder.exists()
 
 
+def test_without_the_bundled_model_that_is_said(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("jupyt5.providers.places.bundled_folders", lambda: ())
+    assert main(["mine", str(notebooks)]) == 1
+    assert "no bundled model jupyt5:nano in this installation" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
 def test_no_time_is_refused(minutes: str, notebooks: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["mine", str(notebooks), f"--minutes={minutes}"]) == 2
@@ -155,6 +166,57 @@ def test_somebody_elses_folder_is_left_alone(
     assert main(["mine", str(notebooks), "--out", str(work)]) == 1
     assert f"{work} holds something else" in capsys.readouterr().err
     assert (work / "chapter.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize("content", ['{"gold": 1}', "[1, 2]", "{", '{"kind": "mine"}', "\xff"])
+def test_a_file_called_mine_json_does_not_make_a_folder_ours(
+    content: str, notebooks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    work = tmp_path / "thesis"
+    work.mkdir()
+    (work / "mine.json").write_bytes(content.encode("latin-1"))
+    (work / "chapter.txt").write_text("x")
+    assert main(["mine", str(notebooks), "--out", str(work)]) == 1
+    shown = capsys.readouterr().err
+    assert f"{work} holds something else" in shown
+    assert "Traceback" not in shown
+    assert sorted(os.listdir(work)) == ["chapter.txt", "mine.json"]
+
+
+def test_the_work_folder_is_private_and_what_others_put_there_stays(tmp_path: Path):
+    work = tmp_path / "work"
+    write_record(work, {"steps": 3})
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
+    assert read_record(work)["steps"] == 3
+    (work / "run").mkdir()
+    (work / "notes.txt").write_text("x")
+    clear_work(work)
+    assert os.listdir(work) == ["notes.txt"]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(
+    notebooks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    work = tmp_path / "work"
+    write_record(work, {"steps": 3})
+    (work / "run").mkdir()
+    holder = (
+        "import sys; from pathlib import Path; from jupyt5_training.locks import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holder, str(work)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        assert main(["mine", str(notebooks), "--out", str(work / ".." / "work")]) == 1
+        shown = capsys.readouterr().err
+        process.kill()  # and so loses it
+    assert f"Another run of the command works in {work}" in shown
+    assert (work / "run").is_dir()
+    with locked(work):
+        pass
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_other_notebooks_start_anew(
@@ -197,6 +259,7 @@ class TestInstalling:
         (target / "of-the-first").write_text("x")
         install_folder(self.make(tmp_path / "second", "second"), target)
         assert (target / "model.bin").read_text() == "second"
+        assert stat.S_IMODE(target.stat().st_mode) == 0o700
         assert os.listdir(target) == ["model.bin"]
         assert os.listdir(target.parent) == ["mine"]
 
@@ -211,6 +274,15 @@ class TestInstalling:
             install_folder(self.make(tmp_path / "second", "second"), target)
         assert (target / "model.bin").read_text() == "first"
         assert os.listdir(target.parent) == ["mine"]
+
+    def test_what_a_killed_call_has_left_goes(self, target: Path, tmp_path: Path):
+        staging = target.with_name(".mine.new.k1ll3d") / ".mine.x.tmp"
+        staging.mkdir(parents=True)
+        (staging / "model.bin").write_text("half")
+        target.with_name(".mine.lock").touch()
+        target.with_name("mine.new.notes").touch()
+        install_folder(self.make(tmp_path / "second", "second"), target)
+        assert sorted(os.listdir(target.parent)) == ["mine", "mine.new.notes"]
 
     def test_killed_between_the_two_renames(self, target: Path, tmp_path: Path):
         target.rename(target.with_name(".mine.old"))

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +31,19 @@ from jupyt5_training.recipes import RECIPES, Recipe, apply_settings, find_recipe
 from jupyt5_training.runs import load_job, run_recipe
 from jupyt5_training.stopping import StopKind
 
+_LOOK = """
+import os, sys
+
+class Look:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(os.environ.get("OMP_WAIT_POLICY"))
+
+sys.meta_path.insert(0, Look())
+from jupyt5_training.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def losses(run: Path) -> list[tuple[int, float]]:
     return [(record["step"], record["loss"]) for record in read_metrics(run) if "loss" in record]
@@ -49,6 +65,18 @@ def test_resuming_is_exact(data: Path, recipe: Recipe, tmp_path: Path, settings:
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     models = [tmp_path / name / "model" / "model.safetensors" for name in ("parts", "whole")]
     assert models[0].read_bytes() == models[1].read_bytes()
+
+
+@pytest.mark.slow
+def test_threads_are_told_not_to_spin_before_torch_is_loaded(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    no_data = ["run", "debug", "--data", str(tmp_path / "none"), "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-c", _LOOK, *no_data]
+    shown = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert shown.returncode == 1, shown.stderr
+    assert shown.stdout == "PASSIVE\n"
 
 
 def test_float16_scales_the_loss(data: Path, recipe: Recipe, tmp_path: Path) -> None:

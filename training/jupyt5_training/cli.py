@@ -50,7 +50,7 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    _bound_kernel_cache()
+    _set_up_threads()
     from jupyt5_training.recipes import apply_settings, find_recipe
     from jupyt5_training.runs import run_recipe
     from jupyt5_training.stopping import RequeueRequest, requeue_exit_code
@@ -76,9 +76,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _mine(args: argparse.Namespace) -> int:
-    _bound_kernel_cache()
-    # Beside other work OpenMP's threads would spin for each other: 90 s for a step of 1 s.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _set_up_threads()
     from jupyt5.providers.places import OWN_URI, own_model_folder
     from jupyt5_training.mine import MineConfig, make_own_model
     from jupyt5_training.stopping import RequeueRequest, requeue_exit_code
@@ -114,10 +112,13 @@ def _mine(args: argparse.Namespace) -> int:
     raise TrainingError(message)
 
 
-def _bound_kernel_cache() -> None:
+def _set_up_threads() -> None:
+    """Set what torch's libraries read once, when they are loaded; the user's own values stay."""
     # Batches come in many shapes, and oneDNN keeps a compiled kernel for each of the last 1024:
-    # 4 GB more every thousand steps. It reads this when torch first computes.
+    # 4 GB more every thousand steps.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    # Beside other work OpenMP's threads would spin for each other: 90 s for a step of 1 s.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _find_start(name: str) -> Path:
@@ -127,7 +128,14 @@ def _find_start(name: str) -> Path:
     if Path(name).is_dir():
         return Path(name)
     bundled = {folder.name: folder for folder in bundled_folders()}
-    return bundled.get(name.removeprefix("jupyt5:"), Path(name))
+    found = bundled.get(name.removeprefix("jupyt5:"))
+    if found is None and name.startswith("jupyt5:"):
+        message = (
+            f"There is no bundled model {name} in this installation (there is: "
+            f"{', '.join(bundled) or 'none'}). Install jupyt5 from a wheel, which has it."
+        )
+        raise TrainingError(message)
+    return found or Path(name)
 
 
 def _evaluate(args: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ The result is installed as ``jupyt5:mine`` only if it is better than the bundled
 of theirs that it has not seen. Both are measured as they decode: read back from int8.
 """
 
-import json
 import logging
 import shutil
 import time
@@ -14,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from jupyt5.errors import TrainingError, UsageError
+from jupyt5.errors import UsageError
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.model.checkpoint import META_NAME, TOKENIZER_NAME, read_meta, write_meta
 from jupyt5.model.export import export_ctranslate2
@@ -25,18 +24,19 @@ from jupyt5_training.evaluation import EvalConfig, measure_losses
 from jupyt5_training.examples import ExampleMaker
 from jupyt5_training.feed import prefetched
 from jupyt5_training.installing import install_folder
+from jupyt5_training.locks import locked
 from jupyt5_training.models import load_weights
 from jupyt5_training.own_notebooks import OwnNotebooks, read_own_notebooks
 from jupyt5_training.prepare import PrepareConfig, write_data
 from jupyt5_training.recipes import Recipe, find_recipe
 from jupyt5_training.runs import load_job, run_recipe
 from jupyt5_training.stopping import StopKind
+from jupyt5_training.work_folder import clear_work, read_record, write_record
 
 __all__ = ["MineConfig", "MineResult", "make_own_model"]
 
 logger = logging.getLogger(__name__)
 
-_RECORD_NAME = "mine.json"
 _MAX_EPOCHS = 4  # more make the model worse on what it has not seen
 _NUM_TIMED_STEPS = 5
 _NUM_SAVES = 10
@@ -107,10 +107,16 @@ def make_own_model(folders: Sequence[Path], config: MineConfig) -> MineResult:
     """Train the bundled model on the notebooks in some folders, and install it if it is better.
 
     Raises:
-        TrainingError: If there is too little to learn from, or the work folder is somebody else's.
+        TrainingError: If there is too little to learn from, if the work folder is somebody else's,
+            or another process works in it.
         KeyboardInterrupt: After Ctrl-C; called again with the same notebooks, it goes on.
     """
     own = read_own_notebooks(folders)
+    with locked(config.work):
+        return _make(own, config)
+
+
+def _make(own: OwnNotebooks, config: MineConfig) -> MineResult:
     data, run = config.work / "data", config.work / "run"
     recipe = _open_work(own, config)
     if not find_checkpoints(run):
@@ -135,26 +141,27 @@ def make_own_model(folders: Sequence[Path], config: MineConfig) -> MineResult:
     if result.installed:
         _describe(exported, result)
         install_folder(exported, config.target)
-    shutil.rmtree(config.work)  # only now: until here, the same command would go on
+    clear_work(config.work)  # only now: until here, the same command would go on
     return result
 
 
 def _open_work(own: OwnNotebooks, config: MineConfig) -> Recipe:
     """Prepare the work folder; return the recipe of the run that is, or will be, in it."""
-    work, record_path = config.work, config.work / _RECORD_NAME
-    key = {"notebooks_sha256": own.sha256, "start_sha256": _hash_start(config.start)}
-    if work.exists() and not record_path.is_file() and any(work.iterdir()):
-        message = f"{work} holds something else. Give another, or a new, folder as --out."
-        raise TrainingError(message)
-    record = json.loads(record_path.read_text("utf-8")) if record_path.is_file() else {}
-    if record.items() >= key.items() and record["minutes"] == config.minutes:
+    work = config.work
+    key = {
+        "notebooks_sha256": own.sha256,
+        "start_sha256": _hash_start(config.start),
+        "minutes": config.minutes,
+    }
+    record = read_record(work)
+    steps = record.get("steps")
+    if isinstance(steps, int) and record.items() >= key.items():
         logger.info("going on in %s", work)
-        return _shape_recipe(config, record["steps"])
+        return _shape_recipe(config, steps)
     if record:
         logger.info("%s is of other notebooks or another time: starting anew", work)
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
-    write_atomic(record_path, "{}\n")  # from now on the folder is known as ours
+        clear_work(work)
+    write_record(work, {})
     write_data(
         lambda: iter(own.documents),
         work / "data",
@@ -163,8 +170,7 @@ def _open_work(own: OwnNotebooks, config: MineConfig) -> Recipe:
         manifest_sha256=lambda: own.sha256,
     )
     steps = _choose_steps(config)
-    record = {**key, "minutes": config.minutes, "steps": steps}
-    write_atomic(record_path, json.dumps(record, indent=2) + "\n")
+    write_record(work, {**key, "steps": steps})
     return _shape_recipe(config, steps)
 
 
