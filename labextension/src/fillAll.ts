@@ -25,8 +25,6 @@ export interface IAllFillerHost {
   service: FillService;
   consents: IConsentDesk;
   settings: () => IFillSettings;
-  /** The provider that answers. */
-  provider: () => string;
   /** Why nothing may be filled on this server; or null. */
   offReason: () => string | null;
 }
@@ -136,7 +134,7 @@ export class AllFiller {
         break;
       }
       const text = candidate.text;
-      const provenance = found.provenance ?? { provider: this._host.provider() };
+      const provenance = found.provenance;
       const record = this._host.settings().recordProvenance
         ? describeFill({ via: 'fill all', accepted: 'whole', text, candidate, provenance })
         : null;

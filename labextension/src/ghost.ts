@@ -27,8 +27,6 @@ const NOTHING: IInlineCompletionList = { items: [] };
 export interface IGhostHost {
   service: FillService;
   settings: () => IFillSettings;
-  /** The provider that answers. */
-  provider: () => string;
   /** Whether nothing is to be suggested just now. */
   isHeldBack: () => boolean;
 }
@@ -118,7 +116,7 @@ export class GhostTextProvider implements IInlineCompletionProvider {
     const text = findInserted(viewCell(cell).source, slot);
     const candidate = list.candidates.find(each => text !== '' && each.text.startsWith(text));
     if (candidate) {
-      const provenance = list.provenance ?? { provider: this._host.provider() };
+      const provenance = list.provenance;
       const accepted = {
         via: 'ghost text',
         accepted: 'whole',

@@ -54,7 +54,6 @@ const plugin: JupyterFrontEndPlugin<void> = {
       context: createContextService(server),
       consents: createConsentDesk(server),
       settings,
-      provider: () => settings().provider ?? monitor.current.provider,
       offReason: () => monitor.offReason
     };
     const highlighter = new Highlighter(languages);

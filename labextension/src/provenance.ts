@@ -15,12 +15,12 @@ export interface IAcceptance {
   /** What went into the cell: a part of the candidate, or all of it. */
   text: string;
   candidate: ICandidate;
-  /** From the reply's last line; where that had not come yet, the provider only. */
-  provenance: IProvenance;
+  /** From the reply's last line; null where that had not come yet. */
+  provenance: IProvenance | null;
 }
 
 /** What is written down about an accepted text; `sha256` is that of the text in UTF-8. */
-export interface IFillRecord extends IProvenance {
+export interface IFillRecord extends Partial<IProvenance> {
   via: IAcceptance['via'];
   accepted: AcceptedPart;
   accepted_at: string;

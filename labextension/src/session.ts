@@ -26,8 +26,6 @@ export interface ISessionHost {
   consents: IConsentDesk;
   context: ContextService;
   settings: () => IFillSettings;
-  /** The provider that answers. */
-  provider: () => string;
   /** Why nothing may be filled on this server; or null. */
   offReason: () => string | null;
   makePanel(cell: Cell): CandidatePanel;
@@ -125,7 +123,7 @@ export class FillSession {
       return;
     }
     const part = PARTS[how](candidate.text);
-    const provenance = this._list.provenance ?? { provider: this._host.provider() };
+    const provenance = this._list.provenance;
     const record = this._host.settings().recordProvenance
       ? describeFill({ via: 'panel', accepted: how, text: part, candidate, provenance })
       : null;

@@ -97,7 +97,6 @@ function setUp(source: string, service: FillService, below = '', recordProvenanc
     consents,
     context,
     settings: () => ({ ...SETTINGS, recordProvenance }),
-    provider: () => 'fake:',
     offReason: () => null,
     makePanel: () => panel
   };
@@ -319,7 +318,7 @@ describe('FillSession', () => {
     });
   });
 
-  it('names at least the provider when a text is accepted before the reply has ended', async () => {
+  it('records a text without its origin when it is accepted before the reply has ended', async () => {
     const service: FillService = async function* ({ request_id }, signal) {
       const text = 'a = 1';
       yield { type: 'candidate', request_id, hypothesis_idx: 0, text, mean_logprob: null };
@@ -332,6 +331,7 @@ describe('FillSession', () => {
     await new Promise(resolve => setTimeout(resolve, 5));
     session.accept('whole');
     await run;
-    expect(state.metadata.jupyt5).toMatchObject({ fills: [{ provider: 'fake:', verdict: null }] });
+    expect(state.metadata.jupyt5).toMatchObject({ fills: [{ accepted: 'whole', verdict: null }] });
+    expect(JSON.stringify(state.metadata)).not.toContain('provider');
   });
 });
