@@ -63,12 +63,14 @@ class Shown:
     """What a provider sees of a problem, where that is something else than its notebook.
 
     ``prefix`` and ``suffix`` stand around the place where the completion goes, in the target cell.
+    ``function`` is the one whose header the prefix ends with; "" if it ends with none.
     """
 
     cells: tuple[Cell, ...]
     target_idx: int
     prefix: str = ""
     suffix: str = ""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,10 @@ import pytest
 from jupyt5.errors import ProblemSetError, UsageError
 from jupyt5.providers import Sampling
 from jupyt5_dsp import suites
+from jupyt5_dsp.answers import cut_at_stop
 from jupyt5_dsp.cli import main
 from jupyt5_dsp.problems import ProblemSet
-from jupyt5_dsp.samples import Generation, cut_at_stop, make_gold, make_request
+from jupyt5_dsp.samples import Generation, make_gold, make_request
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .suite_fixtures import write_humaneval, write_jsonl, write_mbpp
