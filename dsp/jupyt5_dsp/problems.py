@@ -162,6 +162,21 @@ class ProblemSet:
             parts += [f"{cell.kind} {cell.source}" for cell in self.notebooks[path].cells]
         return digest(parts)
 
+    def digest_shown(self) -> str:
+        """Return one digest of what a provider sees, and of how its answers are taken.
+
+        Apart from ``digest``: runs over other presentations of the same problems can be compared.
+        "" where it sees the notebooks.
+        """
+        shown = [(one.task_id, one.shown) for one in self.problems if one.shown]
+        if not shown:
+            return ""
+        parts = [str(len(self.stops)), *self.stops]
+        for task_id, one in shown:
+            parts += [task_id, str(one.target_idx), one.prefix, one.suffix, one.function]
+            parts += [f"{cell.kind} {cell.source}" for cell in one.cells]
+        return digest(parts)
+
     def cells_of(self, problem: Problem) -> tuple[Cell, ...]:
         """Return all cells of the problem's notebook."""
         return self.notebooks[problem.notebook_path].cells

@@ -48,7 +48,7 @@ def execute(problem_set: ProblemSet, completion: str) -> int:
         "Here is the function:\n\ndef add(a,b):\n    return a + b\n",
         "```python\r\ndef add(a,b):\r\n    return a + b\r\n```",
         '\n    return a + b\n\ndef add(a, b):\n    return "again"\n',
-        "\n    return a + b\n\n\ndef main():\n    pass\n```\n\nExample:\n```python\nprint(add())\n```",
+        "\n    return a + b\n\n\ndef main():\n    pass\n```\n\nExample:\n```python\nadd()\n```",
         "\n    return a + b\n\n\n# Test\n```python\nx = 1\n```",
         "```python\n    return a + b\n```",
         "return a + b",

@@ -133,6 +133,29 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.kernel
+def test_samples_of_other_prompts_are_not_mixed(
+    tmp_path: Path, sandbox_option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_mbpp(tmp_path)
+    argv = ["run", "--suite", "mbpp", "--problems", str(path), "--provider", "fake:text=x"]
+    argv += ["-n", "1", "-k", "1", "--workers", "1", "--sandbox", sandbox_option]
+    argv += ["--limit", "1", "--out"]
+    assert main([*argv, str(tmp_path / "a")]) == 0
+    suite = find_suite("mbpp")
+    before = load_suite(suite, path)
+    # A word of an example: all problems are as before, all prompts are not.
+    path.write_text(path.read_text().replace("Write shot 2.", "Write something."))
+    after = load_suite(suite, path)
+    assert before.digest() == after.digest()
+    assert before.digest_shown() != after.digest_shown()
+    assert main([*argv, str(tmp_path / "a")]) == 2
+    assert "settings.shown" in capsys.readouterr().err
+    assert main([*argv, str(tmp_path / "b")]) == 0
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert "settings.shown" in capsys.readouterr().out
+
+
+@pytest.mark.kernel
 def test_a_suite_is_added_as_the_docs_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox_option: str
 ) -> None:
