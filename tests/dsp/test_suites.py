@@ -109,6 +109,16 @@ def test_mbpp_as_a_notebook_and_all_of_it(tmp_path: Path) -> None:
     assert "x = 3" not in prompt
 
 
+def test_mbpp_without_its_examples_is_refused(tmp_path: Path) -> None:
+    path = write_mbpp(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], *lines[3:]]))
+    with pytest.raises(ProblemSetError, match=r"no task 3 and no task 4.*--presentation notebook"):
+        load_suite(find_suite("mbpp"), path)
+    notebooks = load_suite(find_suite("mbpp"), path, {"presentation": "notebook"})
+    assert len(notebooks.problems) == 2
+
+
 def test_unknown_names_are_refused_with_a_guess(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Did you mean humaneval"):
         find_suite("humanevel")
