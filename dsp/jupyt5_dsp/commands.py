@@ -125,13 +125,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     )
     options = _read_options(suite, args)
     problem_set = suite.load(args.problems, options).select(args.limit)
+    # Verdicts and findings in the run's folder quote what tests expect.
+    hidden_paths = [*_list_hidden(args.problems), args.out]
     config = RunConfig(
         out_path=args.out,
         ks=args.k,
-        # Verdicts and findings in the run's folder quote what tests expect.
-        execution=_read_execution(
-            args, [*_list_hidden(args.problems), args.out], _list_telling(args)
-        ),
+        execution=_read_execution(args, hidden_paths, _list_telling(args)),
         generation=Generation(
             num_samples=num_samples,
             num_context_cells=args.context,
