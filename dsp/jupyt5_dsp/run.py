@@ -32,7 +32,7 @@ from jupyt5_dsp.samples import (
 from jupyt5_dsp.suites import Suite
 from jupyt5_dsp.validation import Validation, read_validations, validate_set
 
-__all__ = ["RunConfig", "Watch", "run_benchmark", "watch_progress"]
+__all__ = ["GOLD", "RunConfig", "Watch", "run_benchmark", "watch_progress"]
 
 GOLD = "gold"
 Engine = Literal["local", "ray"]
@@ -189,6 +189,8 @@ def _make_identity(
         provider = config.provider_uri
         settings |= asdict(config.generation)
         settings["model_sha256"] = digest_model(provider)
+        if shown := problem_set.digest_shown():
+            settings["shown"] = shown
     elif config.samples == GOLD:
         provider = GOLD
     else:
