@@ -105,3 +105,23 @@ def test_verdicts(tmp_path: Path, grade: Callable[..., Any]) -> None:
     }
     assert graded.verdicts("iprb")["rounded"] == "passed"
     assert graded.verdicts("iprb")["any order"] == "wrong"
+
+
+@pytest.mark.kernel
+def test_zero_is_no_answer(tmp_path: Path, grade: Callable[..., Any]) -> None:
+    rows = [
+        {"id": "ba10a", "golden": "def main(file):\n    print(3.26e-21)\n"},
+        {"id": "ba10b", "golden": "def main(file):\n    print(3.26e-21)\n"},
+    ]
+    write_rows(tmp_path / "r" / "rosalind.jsonl", rows)
+    pairs = {"ba10a.in": "1", "ba10a.out": "3.26e-21", "ba10b.in": "1", "ba10b.out": "0.000"}
+    write_pairs(tmp_path / "r" / "rosalind_testcases.tar.xz", pairs)
+    texts = {
+        "zero": "def main(file):\n    print(0.0)\n",
+        "near": "def main(file):\n    print(3.2601e-21)\n",
+    }
+    graded = grade("rosalind", tmp_path / "r", ["ba10a", "ba10b"], texts)
+    assert graded.verdicts("ba10a") == {"zero": "wrong", "near": "passed"}
+    # A stored answer that is rounded to zero makes the test accept anything small.
+    assert "0.0 for every decimal number" in graded.validations["ba10b"]["reason"]
+    assert set(graded.verdicts("ba10b").values()) == {"invalid"}
