@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyt5.errors import ProblemSetError
 from jupyt5_dsp.biocoder.checker import OutputTest
-from jupyt5_dsp.biocoder.programs import make_set
+from jupyt5_dsp.biocoder.programs import PROGRAM_STOPS, make_set
 from jupyt5_dsp.biocoder.prompts import DEFAULT_BUDGET_TOKENS
 from jupyt5_dsp.biocoder.rosalind import load_rosalind, make_rosalind_test, read_pairs
 from jupyt5_dsp.problems import ProblemSet
@@ -60,6 +60,7 @@ class RosalindSuite:
             form="summary-only",
             budget_tokens=DEFAULT_BUDGET_TOKENS,
             reasons=reasons,
+            stops=PROGRAM_STOPS,
             corrects=options["corrections"] == "yes",
         )
 

@@ -14,6 +14,7 @@ from jupyt5_dsp.biocoder.rosalind import (
     make_rosalind_test,
     read_pairs,
 )
+from jupyt5_dsp.samples import cut_at_stop
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .fixtures import write_pairs, write_rosalind, write_rows
@@ -78,6 +79,19 @@ def test_the_published_files() -> None:
     assert sum(not reason for reason in reasons) == 38
     others = [reason for reason in reasons if reason and "from its package" not in reason]
     assert set(others) <= {"the reference asks an on-line database"}
+    for problem in problem_set.problems:
+        reference = problem_set.reference_of(problem)
+        assert cut_at_stop(reference, problem_set.stops) == reference, problem.task_id
+
+
+def test_a_generated_program_ends_where_it_calls_itself(tmp_path: Path) -> None:
+    stops = load_suite(find_suite("rosalind"), write_rosalind(tmp_path)).stops
+    program = (
+        "import sys\n\n@cached\ndef half(a):\n    return a / 2\n\nclass A:\n    x = 1\n\n"
+        "def main(file):\n    print(half(A.x))\n\ndef later():\n    pass\n"
+    )
+    for rest in ('if __name__ == "__main__":\n    main(sys.argv[1])', "main('x')", "```\nIt"):
+        assert cut_at_stop(f"{program}\n{rest}", stops) == program
 
 
 @pytest.mark.kernel
