@@ -10,7 +10,7 @@ from jupyt5.errors import UsageError
 from jupyt5.files import write_atomic
 from jupyt5_dsp.biocoder.needs import Project, Target, find_needs, list_surroundings
 from jupyt5_dsp.biocoder.project import read_project
-from jupyt5_dsp.biocoder.records import render_header
+from jupyt5_dsp.biocoder.records import is_too_deep, render_header, unparse
 from jupyt5_dsp.biocoder.source import Definition, FunctionNode, Module
 from jupyt5_dsp.jsonl import render_jsonl
 
@@ -79,8 +79,10 @@ def _iter_functions(project: Project) -> Iterator[_Found]:
 def _explain_left_out(definition: Definition) -> str:
     node = definition.node
     assert isinstance(node, FunctionNode)
-    body = [one for one in node.body if not _is_idle(one)]
-    return "" if body else "empty body"
+    if all(map(_is_idle, node.body)):
+        return "empty body"
+    parts: list[ast.AST | None] = [*node.decorator_list, node.args, node.returns]
+    return "too deep" if any(part and is_too_deep(part) for part in parts) else ""
 
 
 def _is_idle(node: ast.stmt) -> bool:
@@ -114,7 +116,7 @@ def _make_record(project: Project, found: _Found) -> dict[str, object]:
 
 
 def _make_header(node: FunctionNode) -> str:
-    decorators = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    decorators = [f"@{unparse(one)}" for one in node.decorator_list]
     return "\n".join([*decorators, render_header(node)])
 
 

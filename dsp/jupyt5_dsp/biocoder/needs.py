@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jupyt5_dsp.biocoder.records import unparse
 from jupyt5_dsp.biocoder.source import (
     Definition,
     FunctionNode,
@@ -160,10 +161,10 @@ def render_skeleton(
     """
     node = definition.node
     assert isinstance(node, ast.ClassDef)
-    arguments = [ast.unparse(one) for one in node.bases]
-    arguments += [f"{one.arg}={ast.unparse(one.value)}" for one in node.keywords]
+    arguments = [unparse(one) for one in node.bases]
+    arguments += [f"{one.arg}={unparse(one.value)}" for one in node.keywords]
     head = f"class {node.name}({', '.join(arguments)}):" if arguments else f"class {node.name}:"
-    lines = [*(f"@{ast.unparse(one)}" for one in node.decorator_list), head]
+    lines = [*(f"@{unparse(one)}" for one in node.decorator_list), head]
     shown = [one for one in definition.members.values() if one.name not in without]
     body = list(dict.fromkeys(one.text for one in shown if one.kind == "global"))
     for member in shown:
@@ -254,7 +255,7 @@ class _Finder:
             node = kind.node
             assert isinstance(node, ast.ClassDef)
             for base in node.bases:
-                origin, definition = self._find(where, ast.unparse(base))
+                origin, definition = self._find(where, unparse(base))
                 is_class = definition is not None and definition.kind == "class"
                 if origin and definition and is_class and (origin, definition) not in family:
                     family.append((origin, definition))
@@ -263,7 +264,7 @@ class _Finder:
     def _use_header(self, module: Module, owner: Definition) -> None:
         node = owner.node
         assert isinstance(node, ast.ClassDef)
-        bases = {ast.unparse(base).partition(".")[0] for base in node.bases}
+        bases = {unparse(base).partition(".")[0] for base in node.bases}
         for name in sorted(owner.uses):
             # Bases that are the project's own come with what is used of them.
             definition = self._find(module, name)[1]
@@ -375,6 +376,6 @@ def _list_members_used(node: ast.AST, class_name: str, idx: int) -> list[tuple[i
         holder = one.value
         if isinstance(holder, ast.Name) and holder.id in ("self", "cls", class_name):
             found.append((0, one.attr))
-        elif isinstance(holder, ast.Call) and ast.unparse(holder.func) == "super":
+        elif isinstance(holder, ast.Call) and unparse(holder.func) == "super":
             found.append((idx + 1, one.attr))
     return found
