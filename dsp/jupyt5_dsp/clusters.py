@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interval", "bootstrap_means", "find_clusters"]
+__all__ = ["Interval", "bootstrap_means", "bootstrap_rates", "find_clusters"]
 
 _NUM_RESAMPLES = 2000
 _MIN_CLUSTERS = 2
 _TAILS = (0.025, 0.975)
+_ERROR_RATE = 0.05
+_ROUNDING = 1e-9
 
 Interval = tuple[float, float]
 
@@ -71,3 +73,31 @@ def bootstrap_means(
     means_RC = (drawn_RK @ sums_KC) / (drawn_RK @ counts_K)[:, None]
     low_C, high_C = np.quantile(means_RC, _TAILS, axis=0)
     return [(float(low), float(high)) for low, high in zip(low_C, high_C, strict=True)]
+
+
+def bootstrap_rates(
+    values_GC: NDArray[np.float64], clusters: Sequence[int], *, seed: int
+) -> list[Interval | None]:
+    """Return a 95 % interval for the mean of each column of pass rates.
+
+    As ``bootstrap_means``, but where all rates are 0, or all are 1: all resamples are the same
+    then, and an interval of no width would claim certainty. There the other end is the exact
+    binomial bound (Clopper & Pearson 1934; one-sided, since the mean is the near end itself) after
+    as many equal trials as there are clusters: 1 - 0.05^(1/n), about 3/n (Hanley & Lippman-Hand
+    1983, "If nothing goes wrong, is everything all right?").
+
+    Args:
+        values_GC: One row a problem (or group of equal tests), one column a rate in [0, 1].
+        clusters: The cluster of each row.
+        seed: Of the draws.
+    """
+    intervals = bootstrap_means(values_GC, clusters, seed=seed)
+    bound = 1 - _ERROR_RATE ** (1 / max(len(set(clusters)), 1))
+    for idx, interval in enumerate(intervals):
+        if interval is None:
+            continue
+        if values_GC[:, idx].max() <= _ROUNDING:
+            intervals[idx] = (0.0, bound)
+        elif values_GC[:, idx].min() >= 1 - _ROUNDING:
+            intervals[idx] = (1 - bound, 1.0)
+    return intervals

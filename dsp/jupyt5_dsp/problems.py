@@ -63,12 +63,14 @@ class Shown:
     """What a provider sees of a problem, where that is something else than its notebook.
 
     ``prefix`` and ``suffix`` stand around the place where the completion goes, in the target cell.
+    ``function`` is the one whose header the prefix ends with; "" if it ends with none.
     """
 
     cells: tuple[Cell, ...]
     target_idx: int
     prefix: str = ""
     suffix: str = ""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,21 @@ class ProblemSet:
         for path in dict.fromkeys(problem.notebook_path for problem in self.problems):
             parts.append(path)
             parts += [f"{cell.kind} {cell.source}" for cell in self.notebooks[path].cells]
+        return digest(parts)
+
+    def digest_shown(self) -> str:
+        """Return one digest of what a provider sees, and of how its answers are taken.
+
+        Apart from ``digest``: runs over other presentations of the same problems can be compared.
+        "" where it sees the notebooks.
+        """
+        shown = [(one.task_id, one.shown) for one in self.problems if one.shown]
+        if not shown:
+            return ""
+        parts = [str(len(self.stops)), *self.stops]
+        for task_id, one in shown:
+            parts += [task_id, str(one.target_idx), one.prefix, one.suffix, one.function]
+            parts += [f"{cell.kind} {cell.source}" for cell in one.cells]
         return digest(parts)
 
     def cells_of(self, problem: Problem) -> tuple[Cell, ...]:

@@ -189,6 +189,8 @@ def _make_identity(
         provider = config.provider_uri
         settings |= asdict(config.generation)
         settings["model_sha256"] = digest_model(provider)
+        if shown := problem_set.digest_shown():
+            settings["shown"] = shown
     elif config.samples == GOLD:
         provider = GOLD
     else:

@@ -14,6 +14,7 @@ from pathlib import Path
 from jupyt5.errors import ContextError, ProblemSetError, ProviderError
 from jupyt5.files import write_atomic
 from jupyt5.providers import Draft, FillRequest, Provider, Sampling, stream_drafts
+from jupyt5_dsp.answers import take_answer
 from jupyt5_dsp.grader import derive_seed
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, render_jsonl, repair_jsonl
 from jupyt5_dsp.problems import Problem, ProblemSet
@@ -21,7 +22,6 @@ from jupyt5_dsp.problems import Problem, ProblemSet
 __all__ = [
     "Generation",
     "Sample",
-    "cut_at_stop",
     "generate_samples",
     "make_gold",
     "make_request",
@@ -218,19 +218,17 @@ def _ask(
             f"{problem.task_id}. Run the command again to go on from here."
         )
         raise ProviderError(message)
-    return [_take_draft(problem, drafts[idx], problem_set.stops) for idx in sorted(drafts)]
+    return [_take_draft(problem_set, problem, request, drafts[idx]) for idx in sorted(drafts)]
 
 
-def cut_at_stop(text: str, stops: Sequence[str]) -> str:
-    """Return generated text up to the first of a suite's stops."""
-    return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
-
-
-def _take_draft(problem: Problem, draft: Draft, stops: Sequence[str]) -> Sample:
+def _take_draft(
+    problem_set: ProblemSet, problem: Problem, request: FillRequest, draft: Draft
+) -> Sample:
+    function = problem.shown.function if problem.shown else ""
     return Sample(
         task_id=problem.task_id,
         sample_idx=draft.hypothesis_idx,
-        completion=cut_at_stop(draft.text, stops),
+        completion=take_answer(draft.raw, request, problem_set.stops, function),
         mean_logprob=draft.mean_logprob,
         raw=draft.raw,
     )

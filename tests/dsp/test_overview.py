@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from jupyt5.console import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from jupyt5_dsp.cli import main
+from jupyt5_dsp.overview.charts import draw_scatter
 from jupyt5_dsp.overview.rows import CLASSES, read_run
 from jupyt5_dsp.report.view import VERDICT_MEANINGS
 
@@ -113,6 +115,18 @@ def test_runs_of_one_provider_keep_apart(tmp_path: Path) -> None:
     for name in ("humaneval, jupyt5:nano (r0)", "humaneval, jupyt5:nano (r1)"):
         assert page.count(f">{name}</text>") == 2
     assert "presentation=markdown" in page
+
+
+def test_no_problem_is_missing_from_the_scatter(tmp_path: Path) -> None:
+    row = read_run(write_run(tmp_path / "run"))
+    problem = row.problems[0]
+    # Equal ones share a dot and are counted in its words.
+    apart = [replace(problem, task_id=f"P{n}", prompt_tokens=n) for n in range(1, 2001)]
+    equal = [replace(problem, task_id=f"Q{n}", prompt_tokens=3000) for n in range(7)]
+    chart = draw_scatter([replace(row, problems=(*apart, *equal))])
+    assert chart.count('<circle class="dot ') == 2001
+    assert "Q0, Q1, Q2 and 4 more: 3,000 tokens, 50%" in chart
+    assert "2007 problems of 1 runs" in chart
 
 
 def test_runs_of_an_older_version_have_no_lengths(tmp_path: Path) -> None:

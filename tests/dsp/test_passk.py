@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from jupyt5_dsp.clusters import bootstrap_means, find_clusters
 from jupyt5_dsp.passk import (
@@ -142,6 +143,26 @@ def test_interval_is_seeded_and_resamples_clusters() -> None:
     assert first[0] < 0.5 < first[1]
     one_cluster = [outcome(str(idx), 1, idx % 2, key="same") for idx in range(40)]
     assert summarise(one_cluster, [1], seed=3)["valid"].ci95[1] is None
+
+
+@pytest.mark.parametrize("num_clusters", [2, 3, 20, 164])
+def test_all_or_none_leaves_doubt(num_clusters: int) -> None:
+    bound = float(binomtest(0, num_clusters, alternative="less").proportion_ci(0.95).high)
+    for num_correct, expected in ((0, (0, bound)), (5, (1 - bound, 1))):
+        # Two problems a cluster: doubt goes by clusters.
+        outcomes = [
+            outcome(f"{idx}{half}", 5, num_correct, key=chr(1 + idx))
+            for idx in range(num_clusters)
+            for half in "ab"
+        ]
+        for scope in summarise(outcomes, [1, 5], seed=0).values():
+            assert scope.ci95 == {k: pytest.approx(expected) for k in (1, 5)}
+    one = [outcome(str(idx), 5, 0, key="same") for idx in range(9)]
+    assert summarise(one, [1], seed=0)["valid"].ci95 == {1: None}
+    # One pass is enough for the bootstrap.
+    outcomes[0] = outcome("0a", 5, 4, key=chr(1))
+    low, high = summarise(outcomes, [1], seed=0)["valid"].ci95[1] or (0, 0)
+    assert low < high == 1
 
 
 def test_clusters_join_through_others() -> None:

@@ -10,9 +10,10 @@ import pytest
 from jupyt5.errors import ProblemSetError, UsageError
 from jupyt5.providers import Sampling
 from jupyt5_dsp import suites
+from jupyt5_dsp.answers import cut_at_stop
 from jupyt5_dsp.cli import main
 from jupyt5_dsp.problems import ProblemSet
-from jupyt5_dsp.samples import Generation, cut_at_stop, make_gold, make_request
+from jupyt5_dsp.samples import Generation, make_gold, make_request
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .suite_fixtures import write_humaneval, write_jsonl, write_mbpp
@@ -108,6 +109,16 @@ def test_mbpp_as_a_notebook_and_all_of_it(tmp_path: Path) -> None:
     assert "x = 3" not in prompt
 
 
+def test_mbpp_without_its_examples_is_refused(tmp_path: Path) -> None:
+    path = write_mbpp(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], *lines[3:]]))
+    with pytest.raises(ProblemSetError, match=r"no task 3 and no task 4.*--presentation notebook"):
+        load_suite(find_suite("mbpp"), path)
+    notebooks = load_suite(find_suite("mbpp"), path, {"presentation": "notebook"})
+    assert len(notebooks.problems) == 2
+
+
 def test_unknown_names_are_refused_with_a_guess(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Did you mean humaneval"):
         find_suite("humanevel")
@@ -129,6 +140,29 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     path = write_humaneval(tmp_path)
     with pytest.raises(ProblemSetError, match="field text is missing"):
         load_suite(find_suite("mbpp"), path)
+
+
+@pytest.mark.kernel
+def test_samples_of_other_prompts_are_not_mixed(
+    tmp_path: Path, sandbox_option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_mbpp(tmp_path)
+    argv = ["run", "--suite", "mbpp", "--problems", str(path), "--provider", "fake:text=x"]
+    argv += ["-n", "1", "-k", "1", "--workers", "1", "--sandbox", sandbox_option]
+    argv += ["--limit", "1", "--out"]
+    assert main([*argv, str(tmp_path / "a")]) == 0
+    suite = find_suite("mbpp")
+    before = load_suite(suite, path)
+    # A word of an example: all problems are as before, all prompts are not.
+    path.write_text(path.read_text().replace("Write shot 2.", "Write something."))
+    after = load_suite(suite, path)
+    assert before.digest() == after.digest()
+    assert before.digest_shown() != after.digest_shown()
+    assert main([*argv, str(tmp_path / "a")]) == 2
+    assert "settings.shown" in capsys.readouterr().err
+    assert main([*argv, str(tmp_path / "b")]) == 0
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert "settings.shown" in capsys.readouterr().out
 
 
 @pytest.mark.kernel

@@ -15,7 +15,7 @@ _ROW = 30
 _NAME_WIDTH = 300
 _SCATTER_HEIGHT = 360
 _NUM_COLOURS = 8
-_MAX_DOTS = 1500
+_NUM_NAMED = 3
 _TOKENS = (1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 _PERCENT = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -88,17 +88,25 @@ def draw_scatter(runs: Sequence[RunRow]) -> str:
         return _TOP + (1 - rate) * (_SCATTER_HEIGHT - _TOP - _BOTTOM)
 
     parts = [_draw_scatter_axes(x, y, low, high)]
-    every = math.ceil(len(points) / _MAX_DOTS)
-    for idx, tokens, rate, task_id in points[::every]:
+    # One dot for all that lie on the same spot, so that many problems draw quickly.
+    dots: dict[tuple[int, float, float], list[str]] = {}
+    for idx, tokens, rate, task_id in points:
+        dots.setdefault((idx, tokens, rate), []).append(task_id)
+    for (idx, tokens, rate), task_ids in dots.items():
         # Equal rates of several runs lie beside each other, not on top.
         shift = (idx - (len(runs) - 1) / 2) * 3
         parts.append(
             f'<circle class="dot s{idx % _NUM_COLOURS}" cx="{x(tokens):.1f}" '
-            f'cy="{y(rate) + shift:.1f}" r="2.6"><title>{escape(task_id)}: {tokens:,.0f} tokens, '
+            f'cy="{y(rate) + shift:.1f}" r="2.6"><title>{escape(_list_some(task_ids))}: {tokens:,.0f} tokens, '
             f"{rate:.0%}</title></circle>"
         )
     label = f"Pass rate over prompt length, {len(points)} problems of {len(runs)} runs"
     return _frame(label, _SCATTER_HEIGHT, "".join(parts))
+
+
+def _list_some(task_ids: Sequence[str]) -> str:
+    more = len(task_ids) - _NUM_NAMED
+    return ", ".join(task_ids[:_NUM_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _draw_scatter_axes(

@@ -47,7 +47,8 @@ def _iter_programs(path: Path, *, as_markdown: bool) -> Iterator[Program]:
         fields = {name: str(record[name]) for name in _FIELDS}
         prompt, entry_point = fields["prompt"], fields["entry_point"]
         try:
-            shown = _show_markdown(prompt, entry_point) if as_markdown else _show_prompt(prompt)
+            show = _show_markdown if as_markdown else _show_prompt
+            shown = show(prompt, entry_point)
         except (SyntaxError, ValueError) as exc:
             message = f"{path}, record {line_number}: the prompt cannot be read: {exc}."
             raise ProblemSetError(message) from exc
@@ -61,11 +62,12 @@ def _iter_programs(path: Path, *, as_markdown: bool) -> Iterator[Program]:
         )
 
 
-def _show_prompt(prompt: str) -> Shown:
+def _show_prompt(prompt: str, entry_point: str) -> Shown:
     # Without its last line break: tokenizers join one with the indentation that follows it, and
     # a model that is given the line break alone ends its answer there.
     prefix = prompt.rstrip("\n")
-    return Shown(cells=(make_cell("code", prefix),), target_idx=0, prefix=prefix)
+    cells = (make_cell("code", prefix),)
+    return Shown(cells=cells, target_idx=0, prefix=prefix, function=entry_point)
 
 
 def _show_markdown(prompt: str, entry_point: str) -> Shown:
@@ -74,7 +76,7 @@ def _show_markdown(prompt: str, entry_point: str) -> Shown:
     lines = prompt.splitlines(keepends=True)
     prefix = "".join([*lines[: start - 1], *lines[end:]]).strip("\n")
     cells = (make_cell("markdown", inspect.cleandoc(text)), make_cell("code", prefix))
-    return Shown(cells=cells, target_idx=1, prefix=prefix)
+    return Shown(cells=cells, target_idx=1, prefix=prefix, function=entry_point)
 
 
 def _find_docstring(prompt: str, entry_point: str) -> tuple[str, int, int]:

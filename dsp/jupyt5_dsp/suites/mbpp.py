@@ -61,10 +61,13 @@ class MbppSuite:
 
     def load(self, path: Path, options: Mapping[str, str]) -> ProblemSet:
         """Read ``mbpp.jsonl``; see ``Suite.load``."""
-        rows = list(_iter_rows(find_file(path, _FILES)))
+        file_path = find_file(path, _FILES)
+        rows = list(_iter_rows(file_path))
         chosen = [row for row in rows if options["ids"] == "all" or row.task_id in _EVALUATION_IDS]
         shots = [row for row in rows if row.task_id in _SHOT_IDS]
         asks = options[PRESENTATION] == "prompt"
+        if asks:
+            _check_shots(file_path, shots)
         return make_program_set(
             (
                 Program(
@@ -93,6 +96,17 @@ def _iter_rows(path: Path) -> Iterator[_Row]:
             str(record["test_setup_code"]),
             _read_texts(record["challenge_test_list"]),
         )
+
+
+def _check_shots(path: Path, shots: Sequence[_Row]) -> None:
+    missing = [str(idx) for idx in _SHOT_IDS if idx not in {row.task_id for row in shots}]
+    if missing:
+        message = (
+            f"{path} has no task {' and no task '.join(missing)}: the prompt's three examples are "
+            f"tasks {', '.join(map(str, _SHOT_IDS))}. Give the whole file, or use --presentation "
+            "notebook, which shows none."
+        )
+        raise ProblemSetError(message)
 
 
 def _read_texts(value: object) -> tuple[str, ...]:

@@ -23,13 +23,18 @@ _SEEDED = re.compile(r"\b(?:numpy|pandas|scipy|sklearn|matplotlib|seaborn|statsm
 
 def serve():
     """Do one job; returns the exit code."""
-    with os.fdopen(os.dup(0), "r", encoding="utf-8") as stream:
-        job = json.loads(stream.readline())
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    _silence()
-    _Server(job, channel).run()
+    _Server(_read_job(), channel).run()
     channel.flush()
     os._exit(0)
+
+
+def _read_job():
+    # A function of its own: a stream in a frame of the samples would keep what it has read.
+    with os.fdopen(os.dup(0), "r", encoding="utf-8") as stream:
+        job = json.loads(stream.readline())
+    _silence()
+    return job
 
 
 class _Server:
@@ -73,7 +78,8 @@ class _Server:
 
     def _run_forked(self):
         last = max((max(task["grading"]) for task in self._job["tasks"]), default=-1)
-        for idx, source in self._job["cells"]:
+        # No cell's text in a local name: this is a frame of the samples, too.
+        for idx in list(self._sources):
             if idx > last:
                 break
             task = self._tasks.get(idx)
@@ -82,11 +88,11 @@ class _Server:
                     self._tell("blocked", task=task["name"])
                 else:
                     self._run_task(task)
-            self._run_context(idx, source)
+            self._run_context(idx)
 
-    def _run_context(self, idx, source):
+    def _run_context(self, idx):
         self._tell("begin", cell_idx=idx)
-        error, wall_s = shells.run_cell(self._shell, source)
+        error, wall_s = shells.run_cell(self._shell, self._sources[idx])
         refused, self._shell.refused = self._shell.refused, []
         if error is not None:
             self._failed.append(idx)
@@ -95,9 +101,9 @@ class _Server:
     def _run_task(self, task):
         self._prepare_imports(task)
         hazards.settle()
-        found = hazards.find_hazards(self._baseline)
-        if found and not task["forced"]:
-            self._tell("unsafe", task=task["name"], reasons=sorted(set(found)))
+        reasons = hazards.find_hazards(self._baseline)
+        if reasons and not task["forced"]:
+            self._tell("unsafe", task=task["name"], reasons=sorted(set(reasons)))
             return
         seeds = sample.Seeds()
         plan = self._make_plan(task)
@@ -113,8 +119,8 @@ class _Server:
 
                 self._live(entry, pipes, enter)
 
-            found = manager.run_sample(live, self._limits, self._walls)
-            self._tell("sample", task=task["name"], key=entry["key"], **found)
+            # Kept in no name, for the next sample would inherit it.
+            self._tell_sample(task, entry, manager.run_sample(live, self._limits, self._walls))
 
     def _run_cold(self, task):
         seeds = sample.Seeds()
@@ -129,8 +135,9 @@ class _Server:
 
                 self._live(entry, pipes, enter)
 
-            found = manager.run_sample(live, self._limits, self._walls, cold=True)
-            self._tell("sample", task=task["name"], key=entry["key"], **found)
+            self._tell_sample(
+                task, entry, manager.run_sample(live, self._limits, self._walls, cold=True)
+            )
 
     def _catch_up(self, task, entry):
         """Run the context cells in the sample's own process."""
@@ -151,8 +158,28 @@ class _Server:
         return dict(task["cells"]) if task.get("cells") else self._sources
 
     def _live(self, entry, pipes, enter):
+        def enter_alone():
+            plan = enter()
+            self._forget()
+            return plan
+
         walled, splits = self._walls is not None, self._runs_as != "notebook"
-        sample.live(entry["source"], pipes, enter, filtered=walled, splits=splits)
+        sample.live(entry["source"], pipes, enter_alone, filtered=walled, splits=splits)
+
+    def _forget(self):
+        """Empty, in a sample's process, what it could copy: other samples and references.
+
+        In place: frames, closures and iterators of this process hold the same lists.
+        """
+        for task in self._job["tasks"]:
+            for entry in task["samples"]:
+                entry.clear()
+            task["samples"].clear()
+            task.clear()
+        for cell in self._job["cells"]:
+            cell.clear()
+        self._sources.clear()
+        self._job.clear()
 
     def _enter(self):
         os.close(self._channel.fileno())
@@ -169,6 +196,9 @@ class _Server:
         for idx in task["grading"]:
             for name in sample.find_imports(self._shell, sources.get(idx, "")):
                 _import_quietly(name)
+
+    def _tell_sample(self, task, entry, found):
+        self._tell("sample", task=task["name"], key=entry["key"], **found)
 
     def _tell(self, kind, **fields):
         self._channel.write(json.dumps(dict(fields, kind=kind), default=str) + "\n")

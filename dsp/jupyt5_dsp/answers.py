@@ -1,0 +1,95 @@
+"""From what a model answers to the completion that is judged."""
+
+import ast
+import re
+from collections.abc import Sequence
+
+from jupyt5.hypotheses import clean_hypothesis
+from jupyt5.hypotheses.fences import looks_like_code, unwrap_code
+from jupyt5.providers import FillRequest
+
+__all__ = ["cut_at_stop", "take_answer"]
+
+_FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
+
+
+def take_answer(raw: str, request: FillRequest, stops: Sequence[str], function: str = "") -> str:
+    """Return the completion in a model's answer.
+
+    An answer that goes on from the prompt ends before the first stop; what a model writes after
+    it, fences too, says nothing. Talk and fences around an answer are removed. An answer that
+    gives the function asked for as a whole, at the left margin, is taken as it is: moved below the
+    prompt's header it would be a function inside a function.
+
+    Args:
+        raw: All that the model wrote.
+        request: What it was shown.
+        stops: The suite's: generated text ends before the first of these.
+        function: The function whose header the prompt ends with; "" if it ends with none.
+    """
+    raw = raw.replace("\r\n", "\n")
+    whole = _find_whole(raw, stops, function) if function else None
+    if whole is not None:
+        # After the prompt's text: the header stands there already.
+        return f"\n{whole}"
+    text = _cut_continuation(raw, stops)
+    following = tuple(cell.source for cell in request.cells[request.target_idx + 1 :][:1])
+    cleaned = clean_hypothesis(
+        text,
+        prefix=request.prefix,
+        suffix=request.suffix,
+        following=following,
+        kind=request.kind,
+    )
+    return cut_at_stop(cleaned, stops)
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """Return generated text up to the first of a suite's stops."""
+    return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
+
+
+def _cut_continuation(raw: str, stops: Sequence[str]) -> str:
+    """Cut at the first stop where what stands before it is code and no talk before a fence."""
+    # A word of the prompt's own ends an answer wherever it stands; a line break may be in talk.
+    raw = cut_at_stop(raw, [stop for stop in stops if not stop.startswith("\n")])
+    head = cut_at_stop(raw, stops)
+    if _FENCE.search(head) or not (_is_indented(head) or looks_like_code(head)):
+        return raw
+    return head
+
+
+def _find_whole(raw: str, stops: Sequence[str], function: str) -> str | None:
+    """Return the text of an answer that defines the function; None if it does not."""
+    head = _cut_whole(_FENCE.split(raw, maxsplit=1)[0], stops, function)
+    if head is not None and _parses(head):
+        return head
+    answer = unwrap_code(raw)
+    if answer == raw:
+        return head
+    # A fence is an end of its own: helpers below the function belong to the answer.
+    stops = [stop for stop in stops if stop.strip() not in ("class", "def")]
+    return _cut_whole(answer, stops, function)
+
+
+def _cut_whole(text: str, stops: Sequence[str], function: str) -> str | None:
+    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(function)}\b", text, re.MULTILINE)
+    # Who begins with an indented line goes on from the header, and repeats it later.
+    if found is None or _is_indented(text):
+        return None
+    before = text[: found.start()]
+    if not _parses(f"{before}def decorated(): pass"):
+        before = ""  # talk
+    return f"{before}{found[0]}{cut_at_stop(text[found.end() :], stops)}".strip("\n")
+
+
+def _is_indented(text: str) -> bool:
+    return text.lstrip("\n")[:1] in (" ", "\t")
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
