@@ -118,6 +118,11 @@ def _make_program(
         form=Form(reference=problem.golden, preload=preload),
         # Equal tests are one distinct problem: the cell names the test that the checker makes.
         grading=f"pass  # {digest(test.describe() if test else [problem.task_id])[:16]}",
-        shown=Shown(cells=(make_cell("code", prefix),), target_idx=0, prefix=prefix),
+        shown=Shown(
+            cells=(make_cell("code", prefix),),
+            target_idx=0,
+            prefix=prefix,
+            function=problem.function if problem.language == "python" else "",
+        ),
         invalid_reason=reason or prompt.exceeded,
     )

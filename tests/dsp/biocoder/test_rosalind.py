@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyt5.errors import ProblemSetError
+from jupyt5_dsp.answers import cut_at_stop
 from jupyt5_dsp.biocoder.comparison import RULES
 from jupyt5_dsp.biocoder.rosalind import (
     RULES_BY_ID,
@@ -14,7 +15,6 @@ from jupyt5_dsp.biocoder.rosalind import (
     make_rosalind_test,
     read_pairs,
 )
-from jupyt5_dsp.samples import cut_at_stop
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .fixtures import write_pairs, write_rosalind, write_rows
