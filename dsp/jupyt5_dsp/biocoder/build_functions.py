@@ -31,19 +31,21 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
     Each line of ``functions.jsonl`` can be read as a BioCoder row: the function, its header, its
     docstring as summary, the surroundings in its file, and what it needs of the project. There
     are no test programs in it: add a ``context`` to a line, and its problem can be executed.
+    Passwords and keys are masked as far as ``masking`` knows them.
 
     Args:
         project_path: Folder of a Python project.
         out_path: Folder of the result; made if it is missing.
 
     Returns:
-        Counts: files, functions, functions left out by reason; and the files that could not be
-        parsed.
+        Counts: files, functions, secrets masked, functions left out by reason; and the files that
+        could not be parsed.
 
     Raises:
         UsageError: If there is no project, or no function in it.
     """
-    project, unreadable = read_project(project_path)
+    read = read_project(project_path)
+    project = read.project
     left_out: Counter[str] = Counter()
     records: list[dict[str, object]] = []
     for found in _iter_functions(project):
@@ -58,10 +60,11 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
     out_path.mkdir(parents=True, exist_ok=True)
     write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
     return {
-        "num_files": len(project.modules) + len(unreadable),
+        "num_files": len(project.modules) + len(read.unreadable),
         "num_functions": len(records),
+        "num_masked": read.num_masked,
         "left_out": dict(sorted(left_out.items())),
-        "unreadable": list(unreadable),
+        "unreadable": list(read.unreadable),
     }
 
 

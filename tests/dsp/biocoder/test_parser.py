@@ -104,14 +104,14 @@ def project_path(tmp_path: Path) -> Path:
 
 
 def needs_of(project_path: Path, module: str, function: str, owner: str = "") -> Needs:
-    project, _ = read_project(project_path)
+    project = read_project(project_path).project
     return find_needs(project, Target(project.modules[module], function, owner))
 
 
 def test_modules_are_named_as_they_are_imported(project_path: Path) -> None:
-    project, unreadable = read_project(project_path)
-    assert sorted(project.modules) == ["lab", "lab.tables", "lab.tools", "lab.use"]
-    assert unreadable == ("src/lab/damaged.py",)
+    read = read_project(project_path)
+    assert sorted(read.project.modules) == ["lab", "lab.tables", "lab.tools", "lab.use"]
+    assert read.unreadable == ("src/lab/damaged.py",)
 
 
 def test_global_variables_are_followed(project_path: Path) -> None:
