@@ -42,7 +42,7 @@ class BioCoderSuite:
             name="set",
             default="python-public",
             choices=tuple(_FILES),
-            about="which file of the folder; only python-public can be executed",
+            about="which file of the folder; only rows with a context can be executed",
         ),
         Option(name="inputs", default="10", about="generated inputs of each problem"),
         Option(name="input-seed", default="0", about="of the generated inputs"),
