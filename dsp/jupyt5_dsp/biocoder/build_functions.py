@@ -45,22 +45,21 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
         UsageError: If there is no project, or no function in it.
     """
     read = read_project(project_path)
-    project = read.project
     left_out: Counter[str] = Counter()
     records: list[dict[str, object]] = []
-    for found in _iter_functions(project):
+    for found in _iter_functions(read.project):
         reason = _explain_left_out(found.definition)
         if reason:
             left_out[reason] += 1
         else:
-            records.append(_make_record(project, found))
+            records.append(_make_record(read.project, found))
     if not records:
         message = f"{project_path} has no Python function that does something. Choose another."
         raise UsageError(message)
     out_path.mkdir(parents=True, exist_ok=True)
     write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
     return {
-        "num_files": len(project.modules) + len(read.unreadable),
+        "num_files": len(read.project.modules) + len(read.unreadable),
         "num_functions": len(records),
         "num_masked": read.num_masked,
         "left_out": dict(sorted(left_out.items())),
