@@ -10,7 +10,7 @@ from jupyt5.errors import UsageError
 from jupyt5.files import write_atomic
 from jupyt5_dsp.biocoder.needs import Project, Target, find_needs, list_surroundings
 from jupyt5_dsp.biocoder.project import read_project
-from jupyt5_dsp.biocoder.records import render_header
+from jupyt5_dsp.biocoder.records import is_too_deep, render_header, unparse
 from jupyt5_dsp.biocoder.source import Definition, FunctionNode, Module
 from jupyt5_dsp.jsonl import render_jsonl
 
@@ -31,37 +31,39 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
     Each line of ``functions.jsonl`` can be read as a BioCoder row: the function, its header, its
     docstring as summary, the surroundings in its file, and what it needs of the project. There
     are no test programs in it: add a ``context`` to a line, and its problem can be executed.
+    Passwords and keys are masked as far as ``masking`` knows them.
 
     Args:
         project_path: Folder of a Python project.
         out_path: Folder of the result; made if it is missing.
 
     Returns:
-        Counts: files, functions, functions left out by reason; and the files that could not be
-        parsed.
+        Counts: files, functions, secrets masked, functions left out by reason; and the files that
+        could not be parsed.
 
     Raises:
         UsageError: If there is no project, or no function in it.
     """
-    project, unreadable = read_project(project_path)
+    read = read_project(project_path)
     left_out: Counter[str] = Counter()
     records: list[dict[str, object]] = []
-    for found in _iter_functions(project):
+    for found in _iter_functions(read.project):
         reason = _explain_left_out(found.definition)
         if reason:
             left_out[reason] += 1
         else:
-            records.append(_make_record(project, found))
+            records.append(_make_record(read.project, found))
     if not records:
         message = f"{project_path} has no Python function that does something. Choose another."
         raise UsageError(message)
     out_path.mkdir(parents=True, exist_ok=True)
     write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
     return {
-        "num_files": len(project.modules) + len(unreadable),
+        "num_files": len(read.project.modules) + len(read.unreadable),
         "num_functions": len(records),
+        "num_masked": read.num_masked,
         "left_out": dict(sorted(left_out.items())),
-        "unreadable": list(unreadable),
+        "unreadable": list(read.unreadable),
     }
 
 
@@ -79,8 +81,10 @@ def _iter_functions(project: Project) -> Iterator[_Found]:
 def _explain_left_out(definition: Definition) -> str:
     node = definition.node
     assert isinstance(node, FunctionNode)
-    body = [one for one in node.body if not _is_idle(one)]
-    return "" if body else "empty body"
+    if all(map(_is_idle, node.body)):
+        return "empty body"
+    parts: list[ast.AST | None] = [*node.decorator_list, node.args, node.returns]
+    return "too deep" if any(part and is_too_deep(part) for part in parts) else ""
 
 
 def _is_idle(node: ast.stmt) -> bool:
@@ -114,7 +118,7 @@ def _make_record(project: Project, found: _Found) -> dict[str, object]:
 
 
 def _make_header(node: FunctionNode) -> str:
-    decorators = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    decorators = [f"@{unparse(one)}" for one in node.decorator_list]
     return "\n".join([*decorators, render_header(node)])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from jupyt5.execution.engine import Judged
 from jupyt5.execution.jobs import Attempt
 from jupyt5.execution.verdicts import Verdict, VerdictKind, shorten
-from jupyt5_dsp.biocoder.comparison import compare, describe_difference
+from jupyt5_dsp.biocoder.comparison import compare, describe_difference, put_zeros
 from jupyt5_dsp.biocoder.corrections import assemble, correct
 from jupyt5_dsp.biocoder.insertion import Slot
 from jupyt5_dsp.biocoder.records import BioProblem
@@ -25,7 +25,7 @@ from jupyt5_dsp.problems import Problem, digest
 __all__ = ["OUTPUT_BYTES", "OutputChecker", "OutputTest"]
 
 OUTPUT_BYTES = 2 << 20  # Rosalind's longest answer is 1 MB
-_RULES_VERSION = "output-v1"
+_RULES_VERSION = "output-v2"
 _GOLDEN = "golden"
 # So many runs are made at once; more are made only of solutions that got the first input right.
 _FEW_RUNS = 100
@@ -162,7 +162,14 @@ def _run_golden(test: OutputTest, execute: Execute) -> _Golden:
     outputs = tuple(found["0", idx].output for idx in range(num_inputs))
     if not any(output.strip() for output in outputs):
         return _Golden(fault="The reference prints nothing.")
+    if all(_accepts_zeros(test, output) for output in outputs):
+        return _Golden(fault="0.0 for every decimal number would be accepted, too.")
     return _Golden(outputs)
+
+
+def _accepts_zeros(test: OutputTest, output: str) -> bool:
+    zeros = put_zeros(output)
+    return test.rule == "numbers" and "0.0" in zeros.split() and test.is_right(output, zeros)
 
 
 def _find_golden_fault(test: OutputTest, run: Judged, first: Judged, idx: int) -> str:

@@ -9,6 +9,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
+from jupyt5_dsp.biocoder.insertion import move_to_margin
 from jupyt5_dsp.biocoder.records import BioProblem, end_signature
 
 __all__ = ["Corrected", "assemble", "correct"]
@@ -27,10 +28,13 @@ class Corrected:
 
 
 def assemble(problem: BioProblem, completion: str) -> str:
-    """Return the whole solution: the completion if it has the function, else header and body."""
-    if _has_function(problem, completion):
-        return completion
-    return f"{end_signature(problem)}\n{completion}"
+    """Return the whole solution: the completion if it has the function, else header and body.
+
+    A whole function may be indented as a body is; it comes back at the left margin, with all
+    that stands before and after it.
+    """
+    whole = _take_whole(problem, completion)
+    return f"{end_signature(problem)}\n{completion}" if whole is None else whole
 
 
 def correct(problem: BioProblem, completion: str) -> Corrected:
@@ -54,7 +58,7 @@ def correct(problem: BioProblem, completion: str) -> Corrected:
     if fenced:
         change(fenced[1], "fence removed")
     change(_drop_echo(problem, text), "text before the function removed")
-    if not _has_function(problem, text):
+    if _take_whole(problem, text) is None:
         change(_indent_body(text), "body indented")
     solution = assemble(problem, text)
     shorter = _cut_end(solution) if problem.language == "python" else solution
@@ -63,11 +67,19 @@ def correct(problem: BioProblem, completion: str) -> Corrected:
     return Corrected(shorter, tuple(repairs))
 
 
-def _has_function(problem: BioProblem, text: str) -> bool:
+def _take_whole(problem: BioProblem, text: str) -> str | None:
+    """Return a text that defines the function, at the left margin; None for a body."""
     if problem.language == "java":
-        return bool(re.search(rf"\b{re.escape(problem.function)}\s*\([^;]*\)[^;]*\{{", text))
+        pattern = rf"\b{re.escape(problem.function)}\s*\([^;]*\)[^;]*\{{"
+        return text if re.search(pattern, text) else None
+    whole = move_to_margin(text)
     names = "|".join(map(re.escape, (problem.function, *problem.other_names)))
-    return bool(re.search(rf"^[ \t]*(?:async +)?def +(?:{names})\b", text, re.M))
+    # A body may have a function of the same name in it, but it returns something itself.
+    if not re.search(rf"^(?:async +)?def +(?:{names})\b", whole, re.M) or re.search(
+        r"^return\b", whole, re.M
+    ):
+        return None
+    return whole
 
 
 def _drop_echo(problem: BioProblem, text: str) -> str:

@@ -2,16 +2,27 @@
 
 The published rule puts four spaces before every line but the first of a class member, inside
 multi-line strings too. Here a line that begins inside a string stays as it is, so that a solution
-prints what its author wrote; reference and hypothesis are treated alike. The rest is as published.
+prints what its author wrote. What a solution imports before a member is imported for the whole
+program, since a method does not see the names of its class. Reference and hypothesis are treated
+alike. The rest is as published.
 """
 
+import ast
 import io
 import tokenize
 from dataclasses import dataclass
 
 from jupyt5.errors import ProblemSetError
 
-__all__ = ["MARKER", "MEMBER_INDENT", "Slot", "find_slot", "indent_member", "list_string_lines"]
+__all__ = [
+    "MARKER",
+    "MEMBER_INDENT",
+    "Slot",
+    "find_slot",
+    "indent_member",
+    "list_string_lines",
+    "move_to_margin",
+]
 
 MARKER = "<<insert solution here>>"
 MEMBER_INDENT = "    "
@@ -38,7 +49,9 @@ class Slot:
 
     def insert(self, solution: str) -> str:
         """Return the program with ``solution`` in it."""
-        return self.before + (indent_member(solution) if self.is_member else solution) + self.after
+        if not self.is_member:
+            return self.before + solution + self.after
+        return _add_imports(self.before, solution) + indent_member(solution) + self.after
 
 
 def find_slot(context: str, task_id: str) -> Slot:
@@ -68,6 +81,22 @@ def indent_member(solution: str) -> str:
     )
 
 
+def move_to_margin(source: str) -> str:
+    """Take the smallest indentation of code off all lines but those that begin inside a string."""
+    lines = source.split("\n")
+    kept = list_string_lines(source)
+    widths = [
+        len(line) - len(line.lstrip(" \t"))
+        for idx, line in enumerate(lines)
+        if idx not in kept and line.strip() and not line.lstrip().startswith("#")
+    ]
+    width = min(widths, default=0)
+    return "\n".join(
+        line if idx in kept or not width else line[:width].lstrip(" \t") + line[width:]
+        for idx, line in enumerate(lines)
+    )
+
+
 def list_string_lines(source: str) -> frozenset[int]:
     """Return the lines, counted from 0, that begin inside a string; none if it cannot be read."""
     inside: set[int] = set()
@@ -84,3 +113,18 @@ def list_string_lines(source: str) -> frozenset[int]:
     except (tokenize.TokenError, SyntaxError, ValueError):
         return frozenset()
     return frozenset(inside)
+
+
+def _add_imports(before: str, solution: str) -> str:
+    """Put a solution's imports at the top of a program, behind those from ``__future__``."""
+    try:
+        body = ast.parse(solution).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return before
+    added = [
+        f"{ast.unparse(one)}\n" for one in body if isinstance(one, ast.Import | ast.ImportFrom)
+    ]
+    lines = before.splitlines(keepends=True)
+    futures = [idx for idx, line in enumerate(lines) if line.startswith("from __future__")]
+    start = futures[-1] + 1 if futures else 0
+    return "".join([*lines[:start], *added, *lines[start:]])

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jupyt5_dsp.biocoder.records import unparse
 from jupyt5_dsp.biocoder.source import (
     Definition,
     FunctionNode,
@@ -45,16 +46,36 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The function in question; ``class_name`` is "" outside of classes."""
+    """The function in question.
+
+    Attributes:
+        module: Its file.
+        function: Its name.
+        class_name: Its class; "" outside of classes.
+        hidden: What else the reference solution defines beside it, in the same class or file:
+            part of the answer, so never shown.
+    """
 
     module: Module
     function: str
     class_name: str = ""
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def answer(self) -> frozenset[str]:
+        """All names that the reference solution defines."""
+        return self.hidden | {self.function}
 
     @property
     def owner(self) -> Definition | None:
         """Its class."""
         return self.module.definitions.get(self.class_name) if self.class_name else None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the module has such a function."""
+        owner = self.owner
+        return self.function in (owner.members if owner else self.module.definitions)
 
     @property
     def definition(self) -> Definition:
@@ -96,9 +117,11 @@ def find_needs(project: Project, target: Target) -> Needs:
     """
     finder = _Finder(project)
     finder.mark(target.module, target.function if not target.class_name else target.class_name)
+    if not target.owner:
+        finder.use_hidden(target)
     finder.use(target.module, target.definition)
     if target.owner:
-        finder.add_own_class(target.module, target.owner, target.definition)
+        finder.add_own_class(target)
     return finder.collect()
 
 
@@ -107,20 +130,26 @@ def list_surroundings(module: Module, target: Target) -> Needs:
     functions: list[str] = []
     classes: list[str] = []
     variables: dict[str, None] = {}
+    answer = target.answer
     for one in module.definitions.values():
+        if not target.class_name and one.name in answer:
+            continue
         if one.kind == "global":
             variables[one.text] = None
         elif one.kind == "class":
             own = one.name == target.class_name
-            classes.append(render_skeleton(one, without=target.function if own else ""))
-        elif target.class_name or one.name != target.function:
+            classes.append(render_skeleton(one, without=answer if own else frozenset()))
+        else:
             functions.append(describe_function(one))
     imports = tuple(dict.fromkeys(one.text for one in module.imports))
     return Needs(imports, tuple(variables), tuple(functions), tuple(classes))
 
 
 def render_skeleton(
-    definition: Definition, *, only: frozenset[str] | None = None, without: str = ""
+    definition: Definition,
+    *,
+    only: frozenset[str] | None = None,
+    without: frozenset[str] = frozenset(),
 ) -> str:
     """Return a class with its fields and the headers of its members.
 
@@ -128,18 +157,18 @@ def render_skeleton(
         definition: The class.
         only: Names of members whose whole text is given, all other functions being left out; None
             gives the headers of all.
-        without: A member to leave out.
+        without: Members to leave out.
     """
     node = definition.node
     assert isinstance(node, ast.ClassDef)
-    arguments = [ast.unparse(one) for one in node.bases]
-    arguments += [f"{one.arg}={ast.unparse(one.value)}" for one in node.keywords]
+    arguments = [unparse(one) for one in node.bases]
+    arguments += [f"{one.arg}={unparse(one.value)}" for one in node.keywords]
     head = f"class {node.name}({', '.join(arguments)}):" if arguments else f"class {node.name}:"
-    lines = [*(f"@{ast.unparse(one)}" for one in node.decorator_list), head]
-    fields = dict.fromkeys(one.text for one in definition.members.values() if one.kind == "global")
-    body = list(fields)
-    for member in definition.members.values():
-        if member.kind == "global" or member.name == without:
+    lines = [*(f"@{unparse(one)}" for one in node.decorator_list), head]
+    shown = [one for one in definition.members.values() if one.name not in without]
+    body = list(dict.fromkeys(one.text for one in shown if one.kind == "global"))
+    for member in shown:
+        if member.kind == "global":
             continue
         if member.kind == "class":
             body.append(render_skeleton(member))
@@ -184,9 +213,20 @@ class _Finder:
                 name = imported.name.partition(".")[0]
                 self._add_import(module, imported, name, attributes.get(name, frozenset()))
 
-    def add_own_class(self, module: Module, owner: Definition, asked_by: Definition) -> None:
+    def use_hidden(self, target: Target) -> None:
+        """Take up what the rest of the reference reads, but not that rest itself."""
+        found = target.module.definitions
+        for name in sorted(target.hidden & found.keys()):
+            self.mark(target.module, name)
+        for name in sorted(target.hidden & found.keys()):
+            for one in (found[name], *found[name].members.values()):
+                self.use(target.module, one)
+
+    def add_own_class(self, target: Target) -> None:
         """Take up the class of a function and its bases: of each, what the function uses."""
-        family = self._list_family(module, owner)
+        asked_by, owner = target.definition, target.owner
+        assert owner
+        family = self._list_family(target.module, owner)
         used: list[set[str]] = [set() for _ in family]
         wanted = [(0, "__init__"), *_list_members_used(asked_by.node, owner.name, 0)]
         while wanted:
@@ -204,7 +244,7 @@ class _Finder:
         for (where, kind), names in zip(family, used, strict=True):
             self.mark(where, kind.name)
             self._use_header(where, kind)
-            without = asked_by.name if kind.members.get(asked_by.name) is asked_by else ""
+            without = target.answer if kind is owner else frozenset[str]()
             text = render_skeleton(kind, only=frozenset(names), without=without)
             self._found["class"].setdefault(text)
 
@@ -215,7 +255,7 @@ class _Finder:
             node = kind.node
             assert isinstance(node, ast.ClassDef)
             for base in node.bases:
-                origin, definition = self._find(where, ast.unparse(base))
+                origin, definition = self._find(where, unparse(base))
                 is_class = definition is not None and definition.kind == "class"
                 if origin and definition and is_class and (origin, definition) not in family:
                     family.append((origin, definition))
@@ -224,7 +264,7 @@ class _Finder:
     def _use_header(self, module: Module, owner: Definition) -> None:
         node = owner.node
         assert isinstance(node, ast.ClassDef)
-        bases = {ast.unparse(base).partition(".")[0] for base in node.bases}
+        bases = {unparse(base).partition(".")[0] for base in node.bases}
         for name in sorted(owner.uses):
             # Bases that are the project's own come with what is used of them.
             definition = self._find(module, name)[1]
@@ -336,6 +376,6 @@ def _list_members_used(node: ast.AST, class_name: str, idx: int) -> list[tuple[i
         holder = one.value
         if isinstance(holder, ast.Name) and holder.id in ("self", "cls", class_name):
             found.append((0, one.attr))
-        elif isinstance(holder, ast.Call) and ast.unparse(holder.func) == "super":
+        elif isinstance(holder, ast.Call) and unparse(holder.func) == "super":
             found.append((idx + 1, one.attr))
     return found

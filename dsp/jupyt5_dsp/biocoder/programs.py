@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from jupyt5_dsp.biocoder.checker import OutputChecker, OutputTest
 from jupyt5_dsp.biocoder.insertion import Slot, find_slot
@@ -12,12 +12,14 @@ from jupyt5_dsp.biocoder.records import BioProblem
 from jupyt5_dsp.problems import Form, ProblemSet, Shown, digest
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
 
-__all__ = ["list_modules", "make_set", "make_test"]
+__all__ = ["FUNCTION_STOPS", "PROGRAM_STOPS", "list_modules", "make_set", "make_test"]
 
 NO_CONTEXT = "no test context"
 _COMMENTED_OUT = "the insertion marker stands in a comment: no solution could take effect"
-# What follows a function at the left margin; a body is asked for.
-_STOPS = ("\ndef ", "\nclass ", "\n@", "\nif __name__", "\nprint(", "\n```")
+# What follows a function at the left margin.
+FUNCTION_STOPS = ("\ndef ", "\nclass ", "\n@", "\nif __name__", "\nprint(", "\n```")
+# What follows a program of functions: calls of ``main``, which the test program makes itself.
+PROGRAM_STOPS = ("\nif __name__", "\nmain(", "\nprint(main(", "\n```")
 
 
 def make_set(
@@ -27,6 +29,7 @@ def make_set(
     form: str,
     budget_tokens: int,
     reasons: Mapping[str, str],
+    stops: Sequence[str] = FUNCTION_STOPS,
     corrects: bool = False,
 ) -> ProblemSet:
     """Return problems with their prompts and tests.
@@ -37,6 +40,7 @@ def make_set(
         form: Of the prompts.
         budget_tokens: Of each prompt.
         reasons: Why others cannot be executed, by task id.
+        stops: Where generated text ends.
         corrects: Whether completions are repaired before they are run.
 
     Raises:
@@ -55,7 +59,7 @@ def make_set(
             for problem in problems
         ),
         runs_as="script",
-        stops=_STOPS,
+        stops=stops,
         checker=OutputChecker(tests, corrects=corrects),
     )
 
@@ -114,6 +118,11 @@ def _make_program(
         form=Form(reference=problem.golden, preload=preload),
         # Equal tests are one distinct problem: the cell names the test that the checker makes.
         grading=f"pass  # {digest(test.describe() if test else [problem.task_id])[:16]}",
-        shown=Shown(cells=(make_cell("code", prefix),), target_idx=0, prefix=prefix),
+        shown=Shown(
+            cells=(make_cell("code", prefix),),
+            target_idx=0,
+            prefix=prefix,
+            function=problem.function if problem.language == "python" else "",
+        ),
         invalid_reason=reason or prompt.exceeded,
     )

@@ -2,29 +2,43 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jupyt5.errors import UsageError
+from jupyt5_dsp.biocoder.masking import mask_secrets
 from jupyt5_dsp.biocoder.needs import Project
 from jupyt5_dsp.biocoder.source import Module, read_module
 
-__all__ = ["read_project"]
+__all__ = ["Reading", "read_project"]
 
 _MOST_BYTES = 2 << 20
 _LEFT_OUT = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 
 
-def read_project(root_path: Path) -> tuple[Project, tuple[str, ...]]:
-    """Parse all Python files of a folder.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a project.
+
+    Attributes:
+        project: Its modules.
+        unreadable: Paths of files that could not be parsed or are over 2 MiB.
+        num_masked: Passwords and keys that were taken out.
+    """
+
+    project: Project
+    unreadable: tuple[str, ...]
+    num_masked: int
+
+
+def read_project(root_path: Path) -> Reading:
+    """Parse all Python files of a folder, without the secrets in them (``masking``).
 
     Links, hidden folders and folders of installed or built code are left out. A folder ``src``
     at the top is not part of the modules' names.
 
     Args:
         root_path: The project.
-
-    Returns:
-        The project, and the paths of files that could not be parsed or are over 2 MiB.
 
     Raises:
         UsageError: If the path is no folder.
@@ -34,14 +48,17 @@ def read_project(root_path: Path) -> tuple[Project, tuple[str, ...]]:
         raise UsageError(message)
     modules: dict[str, Module] = {}
     unreadable: list[str] = []
+    num_masked = 0
     for path in _iter_files(root_path):
         relative = path.relative_to(root_path).as_posix()
-        module = _read_file(path, relative)
+        text, num_secrets = mask_secrets(_read_text(path))
+        module = read_module(text, name=_name_module(relative), path=relative)
         if module is None:
             unreadable.append(relative)
         else:
             modules[module.name] = module
-    return Project(modules), tuple(unreadable)
+            num_masked += num_secrets
+    return Reading(Project(modules), tuple(unreadable), num_masked)
 
 
 def _iter_files(root_path: Path) -> Iterator[Path]:
@@ -56,17 +73,17 @@ def _iter_files(root_path: Path) -> Iterator[Path]:
                 yield path
 
 
-def _read_file(path: Path, relative: str) -> Module | None:
+def _read_text(path: Path) -> str:
+    """Return a file's text; a null byte, which is no Python, if it is not to be read."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            return None
-        text = path.read_bytes().decode("utf-8-sig", "strict")
-    except UnicodeDecodeError:
-        text = path.read_bytes().decode("latin-1")
+        data = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b"\0"
     except OSError:
-        return None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return read_module(text, name=_name_module(relative), path=relative)
+        return "\0"
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _name_module(relative: str) -> str:

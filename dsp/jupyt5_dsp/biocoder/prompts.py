@@ -9,11 +9,11 @@ import bisect
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jupyt5.errors import UsageError
 from jupyt5_dsp.biocoder.insertion import find_slot
-from jupyt5_dsp.biocoder.needs import Needs, Project, Target, find_needs, list_surroundings
+from jupyt5_dsp.biocoder.needs import Project, Target, find_needs, list_surroundings
 from jupyt5_dsp.biocoder.records import BioProblem, end_signature
 from jupyt5_dsp.biocoder.source import Module, read_module
 
@@ -35,6 +35,7 @@ _INSTRUCTION = "Task: complete the function at the end, with the help of the cod
 _NO_COMMENTS = "Do not write comments."
 _COMMENT_SIGNS = {"python": "#", "java": "//"}
 _TEST_FUNCTION = "main"
+_CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 
@@ -109,25 +110,29 @@ def list_project_parts(problem: BioProblem) -> tuple[str, ...]:
     """Return what a function's surroundings define, as code: the whole context of a prompt.
 
     Without parts of the project in the problem's file they are taken from the test program, less
-    the function that runs the test.
+    the function that runs the test. Nothing that the reference solution defines is in it.
     """
     if problem.surroundings or not problem.context:
-        return problem.surroundings
-    module, target = _read_test_program(problem)
-    if module is None:
-        return ()
-    return list_surroundings(module, target).parts if target else _list_all(module).parts
+        return _drop_answer(problem, problem.surroundings)
+    module, target = _read_test_program(problem, "pass")
+    return list_surroundings(module, target).parts if module and target else ()
 
 
 def list_necessary(problem: BioProblem) -> tuple[str, ...]:
     """Return only the parts of the surroundings that the reference solution needs."""
     if problem.necessary:
-        return problem.necessary
+        return _drop_answer(problem, problem.necessary)
     if problem.language == "java":
         return _select_java(problem)
-    module, target = _read_test_program(problem) if problem.context else (None, None)
-    if module is None or target is None:
+    if not problem.context:
         return ()
+    module, target = _read_test_program(problem, problem.golden)
+    shown, _ = _read_test_program(problem, "pass")
+    if not (module and target and shown and target.is_there):
+        return ()
+    # The reference's own imports are part of the answer.
+    module = replace(module, imports=shown.imports)
+    target = replace(target, module=module)
     return find_needs(Project({module.name: module}), target).parts
 
 
@@ -180,31 +185,36 @@ def _ask_for_no_comments(text: str, sign: str) -> str:
     return "\n".join(lines)
 
 
-def _read_test_program(problem: BioProblem) -> tuple[Module | None, Target | None]:
-    """Return the test program with the reference in it, without the test, and where that is."""
+def _read_test_program(problem: BioProblem, solution: str) -> tuple[Module | None, Target | None]:
+    """Return the test program with a solution in it, without the test, and where that is."""
     slot = find_slot(problem.context, problem.task_id)
-    for solution in (problem.golden, "pass"):
-        module = read_module(_drop_markers(slot.insert(solution)), name="", path=problem.task_id)
-        if module is not None:
-            break
-    else:
+    module = read_module(_drop_markers(slot.insert(solution)), name="", path=problem.task_id)
+    if module is None:
         return None, None
     module.definitions.pop(_TEST_FUNCTION, None)
-    if problem.function in module.definitions:
-        return module, Target(module, problem.function)
-    owner = next(
-        (one.name for one in module.definitions.values() if problem.function in one.members), ""
-    )
-    return module, Target(module, problem.function, owner) if owner else None
+    classes = _CLASS.findall(slot.before) if slot.is_member else []
+    owner = classes[-1] if classes and classes[-1] in module.definitions else ""
+    return module, Target(module, problem.function, owner, _list_answer(problem))
+
+
+def _list_answer(problem: BioProblem) -> frozenset[str]:
+    """Return the names that the reference solution defines."""
+    golden = read_module(problem.golden, name="", path=problem.task_id)
+    return frozenset(golden.definitions if golden else ()) | {problem.function}
+
+
+def _drop_answer(problem: BioProblem, parts: Sequence[str]) -> tuple[str, ...]:
+    """Leave out parts of a project's file that define what the reference solution does."""
+    if problem.language == "java" or problem.class_name:
+        return tuple(parts)
+    answer = _list_answer(problem)
+    read = ((part, read_module(part, name="", path=problem.task_id)) for part in parts)
+    return tuple(part for part, one in read if not one or answer.isdisjoint(one.definitions))
 
 
 def _drop_markers(program: str) -> str:
     """Replace generated inputs by a constant; prompts do not show them."""
     return re.sub(r"<\|.*?\|>", "0", program, flags=re.DOTALL)
-
-
-def _list_all(module: Module) -> Needs:
-    return list_surroundings(module, Target(module, ""))
 
 
 def _select_java(problem: BioProblem) -> tuple[str, ...]:

@@ -4,9 +4,19 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["BioProblem", "Language", "end_signature", "names_function", "render_header"]
+__all__ = [
+    "BioProblem",
+    "Language",
+    "end_signature",
+    "is_too_deep",
+    "names_function",
+    "render_header",
+    "unparse",
+]
 
 Language = str
+
+_TOO_DEEP = (RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +72,7 @@ def names_function(source: str) -> tuple[str, str]:
         return "", ""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            decorators = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+            decorators = [f"@{unparse(one)}" for one in node.decorator_list]
             return node.name, "\n".join([*decorators, render_header(node)])
     return "", ""
 
@@ -70,5 +80,43 @@ def names_function(source: str) -> tuple[str, str]:
 def render_header(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Return ``def name(arguments) -> result`` on one line, without a colon."""
     word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"{word} {node.name}({ast.unparse(node.args)}){result}"
+    result = f" -> {unparse(node.returns)}" if node.returns else ""
+    return f"{word} {node.name}({_render_arguments(node.args)}){result}"
+
+
+def unparse(node: ast.AST) -> str:
+    """Return the code of a tree; ``...`` for one that is too deep to be written."""
+    try:
+        return ast.unparse(node)
+    except _TOO_DEEP:
+        return "..."
+
+
+def is_too_deep(node: ast.AST) -> bool:
+    """Whether a tree cannot be written as code."""
+    try:
+        ast.unparse(node)
+    except _TOO_DEEP:
+        return True
+    return False
+
+
+def _render_arguments(arguments: ast.arguments) -> str:
+    """Return parameters as code; without annotations, defaults as ``...``, if that is too deep."""
+    if not is_too_deep(arguments):
+        return ast.unparse(arguments)
+
+    def strip(listed: list[ast.arg]) -> list[ast.arg]:
+        return [ast.arg(arg=one.arg) for one in listed]
+
+    return ast.unparse(
+        ast.arguments(
+            posonlyargs=strip(arguments.posonlyargs),
+            args=strip(arguments.args),
+            vararg=ast.arg(arg=arguments.vararg.arg) if arguments.vararg else None,
+            kwonlyargs=strip(arguments.kwonlyargs),
+            kw_defaults=[ast.Constant(...) if one else None for one in arguments.kw_defaults],
+            kwarg=ast.arg(arg=arguments.kwarg.arg) if arguments.kwarg else None,
+            defaults=[ast.Constant(...) for _ in arguments.defaults],
+        )
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jupyt5_dsp.biocoder.insertion import list_string_lines
-from jupyt5_dsp.biocoder.records import render_header
+from jupyt5_dsp.biocoder.records import render_header, unparse
 
 __all__ = [
     "Definition",
@@ -124,8 +124,8 @@ def describe_function(definition: Definition, *, always: bool = False) -> str:
     names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     lines = [" ".join(purpose.split()) or "(no description)"]
     lines.append(f"Parameters: {', '.join(names) or 'none'}.")
-    lines.append(f"Returns: {ast.unparse(node.returns) if node.returns else _say_returns(node)}.")
-    decorators = "".join(f"@{ast.unparse(one)}\n" for one in node.decorator_list)
+    lines.append(f"Returns: {unparse(node.returns) if node.returns else _say_returns(node)}.")
+    decorators = "".join(f"@{unparse(one)}\n" for one in node.decorator_list)
     body = "\n".join(f"    # {line}" for line in lines)
     return f"{decorators}{render_header(node)}:\n{body}\n    ..."
 

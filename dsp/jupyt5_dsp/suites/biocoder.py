@@ -27,7 +27,7 @@ class BioCoderSuite:
     """Functions in their context; a sample passes if it prints what the reference prints."""
 
     name = "biocoder"
-    version = "biocoder-v1"
+    version = "biocoder-v2"
     about = "functions of bioinformatics projects, compared with the reference on generated inputs"
     licence = "none stated; the functions are those of their projects"
     home = "https://github.com/gersteinlab/biocoder"
@@ -42,7 +42,7 @@ class BioCoderSuite:
             name="set",
             default="python-public",
             choices=tuple(_FILES),
-            about="which file of the folder; only python-public can be executed",
+            about="which file of the folder; only rows with a context can be executed",
         ),
         Option(name="inputs", default="10", about="generated inputs of each problem"),
         Option(name="input-seed", default="0", about="of the generated inputs"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jupyt5.errors import ProblemSetError
 from jupyt5_dsp.biocoder.checker import OutputTest
-from jupyt5_dsp.biocoder.programs import make_set
+from jupyt5_dsp.biocoder.programs import PROGRAM_STOPS, make_set
 from jupyt5_dsp.biocoder.prompts import DEFAULT_BUDGET_TOKENS
 from jupyt5_dsp.biocoder.rosalind import load_rosalind, make_rosalind_test, read_pairs
 from jupyt5_dsp.problems import ProblemSet
@@ -22,7 +22,7 @@ class RosalindSuite:
     """Programs that read a file and print an answer."""
 
     name = "rosalind"
-    version = "rosalind-v1"
+    version = "rosalind-v2"
     about = "bioinformatics exercises: a program that reads a file and prints the answer"
     licence = "references MIT, (c) 2022 Dan Halligan; inputs not stated"
     home = "https://github.com/gersteinlab/biocoder"
@@ -60,6 +60,7 @@ class RosalindSuite:
             form="summary-only",
             budget_tokens=DEFAULT_BUDGET_TOKENS,
             reasons=reasons,
+            stops=PROGRAM_STOPS,
             corrects=options["corrections"] == "yes",
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyt5_dsp.biocoder.comparison import compare, describe_difference
+from jupyt5_dsp.biocoder.comparison import compare, describe_difference, put_zeros
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,14 @@ from jupyt5_dsp.biocoder.comparison import compare, describe_difference
         ("numbers", "1.5", "1.5 2.5", False),
         ("numbers", "100", "100.0005", True),
         ("numbers", "100", "101", False),
+        ("numbers", "3.26e-21", "0.0", False),
+        ("numbers", "3.26e-21", "0", False),
+        ("numbers", "3.26e-21", "3.2601e-21", True),
+        ("numbers", "3.26e-21", "3.27e-21", False),
+        ("numbers", "-0.0005", "0.0005", False),
+        ("numbers", "-0.0005", "-0.0005001", True),
+        ("numbers", "0.001", "0.0015", True),
+        ("numbers", "0.0", "0.0009", True),
         ("numbers", "nan", "nan", True),
         ("numbers", "1.0", "nan", False),
         ("numbers", "a.b", "a.c", False),
@@ -44,3 +52,7 @@ def test_the_first_line_that_differs_is_told() -> None:
     assert longer is not None
     assert (longer.line_number, longer.expected, longer.found) == (2, "", "b")
     assert describe_difference("a\n", "a") is None
+
+
+def test_zeros_take_the_places_of_decimal_numbers_only() -> None:
+    assert put_zeros("A 1.5e-3\n7 -0.25 a.b nan") == "A 0.0 7 0.0 a.b nan"

@@ -7,6 +7,7 @@ import pytest
 
 from jupyt5.errors import UsageError
 from jupyt5_dsp.biocoder.build_functions import build_functions
+from jupyt5_dsp.biocoder.insertion import MARKER
 from jupyt5_dsp.biocoder.loader import load_problems
 from jupyt5_dsp.biocoder.needs import Needs, Target, find_needs
 from jupyt5_dsp.biocoder.project import read_project
@@ -103,14 +104,14 @@ def project_path(tmp_path: Path) -> Path:
 
 
 def needs_of(project_path: Path, module: str, function: str, owner: str = "") -> Needs:
-    project, _ = read_project(project_path)
+    project = read_project(project_path).project
     return find_needs(project, Target(project.modules[module], function, owner))
 
 
 def test_modules_are_named_as_they_are_imported(project_path: Path) -> None:
-    project, unreadable = read_project(project_path)
-    assert sorted(project.modules) == ["lab", "lab.tables", "lab.tools", "lab.use"]
-    assert unreadable == ("src/lab/damaged.py",)
+    read = read_project(project_path)
+    assert sorted(read.project.modules) == ["lab", "lab.tables", "lab.tools", "lab.use"]
+    assert read.unreadable == ("src/lab/damaged.py",)
 
 
 def test_global_variables_are_followed(project_path: Path) -> None:
@@ -239,6 +240,31 @@ def test_hostile_sources_are_read_and_not_run(tmp_path: Path, source: str) -> No
     lines = (tmp_path / "out" / "functions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["good.py:f", "latin.py:g"]
     assert found["num_functions"] == 2
+
+
+def test_what_is_too_deep_is_left_out_and_hinders_no_other(tmp_path: Path) -> None:
+    deep = "+".join(["1"] * 900)
+    lines = "".join(f"    a = {number}\n" for number in range(12))
+    source = (
+        f"def g(a={deep}):\n{lines}    return a\n\n@f({deep})\ndef h(a):\n    return a\n\n"
+        f"class A(B[{deep}], key={deep}):\n    def m(self) -> [{deep}]:\n        return 1\n\n"
+        "    def n(self):\n        return g()\n\ndef near(x=...):\n    return g(A, x)\n"
+    )
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "deep.py").write_text(source)
+    (tmp_path / "project" / "good.py").write_text("def f(x):\n    return x + 1\n")
+    found = build_functions(tmp_path / "project", tmp_path / "out")
+    assert found["left_out"] == {"too deep": 3}
+    path = tmp_path / "out" / "functions.jsonl"
+    built = {one.task_id: one for one in load_problems(path)}
+    assert list(built) == ["deep.py:A.n", "deep.py:near", "good.py:f"]
+    assert "def g(a=...):" in make_prompt(built["deep.py:near"], "necessary-only").text
+    # A file of problems may have such functions, too.
+    row = {"id": "g", "golden": source.partition("\n\n@")[0], "context": source + MARKER}
+    path.write_text(json.dumps(row))
+    (problem,) = load_problems(path)
+    assert problem.signature == "def g(a=...)"
+    assert make_prompt(problem, "uncommented").text.endswith("def g(a=...):\n")
 
 
 def test_a_folder_without_functions_is_an_error(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The five prompt forms."""
 
+from dataclasses import replace
+
 import pytest
 
 from jupyt5.errors import UsageError
@@ -149,7 +151,70 @@ def test_forms_that_are_not_there() -> None:
 
 
 def test_a_context_that_cannot_be_parsed_leaves_the_summary() -> None:
-    from dataclasses import replace
-
     broken = replace(PROBLEM, context="def (\n<<insert solution here>>")
     assert make_prompt(broken, "summary-top").text.endswith("def f(self, x):\n")
+
+
+HELPED = """import secret_source
+def aid(x):
+    return BASE + x
+class Node:
+    def value(self):
+        return DEEP
+TABLE = (1, 2)
+def f(x):
+    return aid(x) + Node().value() + TABLE[0] + shown(x) + secret_source.x"""
+HELPED_CONTEXT = """BASE = 3
+DEEP = 4
+SPARE = 5
+def shown(x):
+    return x
+def aid(x):
+    return "as in the answer"
+<<insert solution here>>
+print(f(1))
+"""
+HELPED_MEMBER = """TABLE = (1, 2)
+def aid(self, x):
+    return BASE + self.size
+def f(self, x):
+    return self.aid(x) + self.TABLE[0] + self.other()"""
+HELPED_MEMBER_CONTEXT = """BASE = 3
+SPARE = 5
+class Box:
+    size = 2
+    def other(self):
+        return self.size
+    <<insert solution here>>
+    def last(self):
+        return 1
+print(Box().f(1))
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_helpers_in_the_reference_are_part_of_the_answer(form: str) -> None:
+    plain = replace(PROBLEM, signature="def f(x)", golden=HELPED, context=HELPED_CONTEXT)
+    member = replace(PROBLEM, golden=HELPED_MEMBER, context=HELPED_MEMBER_CONTEXT)
+    given = replace(plain, surroundings=("BASE = 3", *HELPED.split("\nclass")[:1], "SPARE = 5"))
+    texts = [make_prompt(one, form).text for one in (plain, member, given)]
+    for text in texts:
+        for word in ("aid", "Node", "TABLE", "as in the answer", "+ x", "secret"):
+            assert word not in text, word
+    if form == "summary-only":
+        return
+    # What the reference and its helpers need is shown, and more where all is.
+    for text in texts[:2]:
+        assert "BASE = 3" in text
+        assert ("SPARE = 5" in text) is (form != "necessary-only")
+    assert "DEEP = 4" in texts[0]
+    assert "def shown(x):" in texts[0]
+    assert "size = 2" in texts[1]
+    assert "def other(self):" in texts[1]
+    assert ("def last(self):" in texts[1]) is (form != "necessary-only")
+
+
+def test_a_class_that_holds_nothing_but_the_answer_is_shown_empty() -> None:
+    context = "class Box(dict):\n    <<insert solution here>>\nprint(Box().f(1))\n"
+    text = make_prompt(replace(PROBLEM, context=context), "uncommented").text
+    assert text.startswith("class Box(dict):\n    ...\n\n")

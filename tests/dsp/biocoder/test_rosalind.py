@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyt5.errors import ProblemSetError
+from jupyt5_dsp.answers import cut_at_stop
 from jupyt5_dsp.biocoder.comparison import RULES
 from jupyt5_dsp.biocoder.rosalind import (
     RULES_BY_ID,
@@ -78,6 +79,19 @@ def test_the_published_files() -> None:
     assert sum(not reason for reason in reasons) == 38
     others = [reason for reason in reasons if reason and "from its package" not in reason]
     assert set(others) <= {"the reference asks an on-line database"}
+    for problem in problem_set.problems:
+        reference = problem_set.reference_of(problem)
+        assert cut_at_stop(reference, problem_set.stops) == reference, problem.task_id
+
+
+def test_a_generated_program_ends_where_it_calls_itself(tmp_path: Path) -> None:
+    stops = load_suite(find_suite("rosalind"), write_rosalind(tmp_path)).stops
+    program = (
+        "import sys\n\n@cached\ndef half(a):\n    return a / 2\n\nclass A:\n    x = 1\n\n"
+        "def main(file):\n    print(half(A.x))\n\ndef later():\n    pass\n"
+    )
+    for rest in ('if __name__ == "__main__":\n    main(sys.argv[1])', "main('x')", "```\nIt"):
+        assert cut_at_stop(f"{program}\n{rest}", stops) == program
 
 
 @pytest.mark.kernel
@@ -105,3 +119,23 @@ def test_verdicts(tmp_path: Path, grade: Callable[..., Any]) -> None:
     }
     assert graded.verdicts("iprb")["rounded"] == "passed"
     assert graded.verdicts("iprb")["any order"] == "wrong"
+
+
+@pytest.mark.kernel
+def test_zero_is_no_answer(tmp_path: Path, grade: Callable[..., Any]) -> None:
+    rows = [
+        {"id": "ba10a", "golden": "def main(file):\n    print(3.26e-21)\n"},
+        {"id": "ba10b", "golden": "def main(file):\n    print(3.26e-21)\n"},
+    ]
+    write_rows(tmp_path / "r" / "rosalind.jsonl", rows)
+    pairs = {"ba10a.in": "1", "ba10a.out": "3.26e-21", "ba10b.in": "1", "ba10b.out": "0.000"}
+    write_pairs(tmp_path / "r" / "rosalind_testcases.tar.xz", pairs)
+    texts = {
+        "zero": "def main(file):\n    print(0.0)\n",
+        "near": "def main(file):\n    print(3.2601e-21)\n",
+    }
+    graded = grade("rosalind", tmp_path / "r", ["ba10a", "ba10b"], texts)
+    assert graded.verdicts("ba10a") == {"zero": "wrong", "near": "passed"}
+    # A stored answer that is rounded to zero makes the test accept anything small.
+    assert "0.0 for every decimal number" in graded.validations["ba10b"]["reason"]
+    assert set(graded.verdicts("ba10b").values()) == {"invalid"}

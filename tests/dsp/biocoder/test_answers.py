@@ -1,0 +1,129 @@
+"""Answers as chat models give them, from the raw text to the program that is run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from jupyt5.providers import Sampling
+from jupyt5_dsp.answers import take_answer
+from jupyt5_dsp.biocoder.corrections import assemble
+from jupyt5_dsp.biocoder.insertion import find_slot
+from jupyt5_dsp.biocoder.loader import load_problems
+from jupyt5_dsp.biocoder.rosalind import load_rosalind
+from jupyt5_dsp.problems import ProblemSet
+from jupyt5_dsp.samples import Generation, make_request
+from jupyt5_dsp.suites import find_suite, load_suite
+
+from .fixtures import make_row, write_rows
+
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "biocoder"
+GENERATION = Generation(
+    num_samples=1, num_context_cells=0, num_following_cells=0, sampling=Sampling(), seed=0
+)
+FUNCTION = "def f(a, b):\n    return abs(a) + b\n"
+FUNCTION_CONTEXT = "<<insert solution here>>\nfound = f(-1, 2)\n"
+MEMBER = "def f(self, a, b):\n    return abs(a) + b\n"
+MEMBER_CONTEXT = """from __future__ import annotations
+class A:
+    <<insert solution here>>
+found = A().f(-1, 2)
+"""
+CASES = {"function": (FUNCTION, FUNCTION_CONTEXT), "member": (MEMBER, MEMBER_CONTEXT)}
+BODY = '\n    """Add.\n\nText at the margin.\n    """\n    return int(math.fabs(a)) + b\n'
+
+ANSWERS: Mapping[str, str] = {
+    "import in a fence": "```python\nimport math\n\n{header}{body}```",
+    "blank lines first": "\n\nimport math\n{header}{body}",
+    "spaced otherwise, in a fence": "```python\nimport math\n{close}{body}```",
+    "spaced otherwise": "import math\n{close}{body}",
+    "annotated, after talk": "Here it is:\n```python\nimport math\n{annotated}{body}```\nIt adds.",
+    "body": "\n    import math{body}",
+    "body in a fence": "```python\n    import math{body}```",
+    "echoed exactly": "```python\n{header}\n    import math{body}```",
+}
+
+
+def take(problem_set: ProblemSet, task_id: str, raw: str) -> str:
+    problem = problem_set.find(task_id)
+    request = make_request(problem_set, problem, GENERATION)
+    assert problem.shown
+    return take_answer(raw, request, problem_set.stops, problem.shown.function)
+
+
+@pytest.fixture(params=CASES)
+def rows_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    golden, context = CASES[request.param]
+    return write_rows(tmp_path / "rows.jsonl", [make_row("t", golden, context)])
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_usual_form_of_an_answer_runs(rows_path: Path, name: str) -> None:
+    (problem,) = load_problems(rows_path)
+    problem_set = load_suite(find_suite("biocoder"), rows_path)
+    header = f"{problem.signature}:"
+    raw = ANSWERS[name].format(
+        header=header,
+        close=header.replace(", ", ","),
+        annotated=header.replace("a, b)", "a: int, b: int) -> int"),
+        body=BODY,
+    )
+    names: dict[str, object] = {}
+    text = take(problem_set, "t", raw)
+    program = find_slot(problem.context, "t").insert(assemble(problem, text))
+    exec(program, names)  # noqa: S102  our own program
+    assert names["found"] == 3
+    assert "\nText at the margin." in program
+
+
+REFERENCES = {
+    "decorated": "@cached\n@other(1)\ndef f(a):\n    return a",
+    "helped": (
+        "class Box:\n    pass\n\n@cached\ndef own(a):\n    return a\n\ndef f(a):\n    return own(a)"
+    ),
+    "text at the margin": 'def f(a):\n    x = """\nnext\n"""\n    return x',
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_reference_given_as_a_whole_answer_survives(tmp_path: Path, name: str) -> None:
+    golden = REFERENCES[name]
+    row = make_row("t", golden, FUNCTION_CONTEXT, function="f", signature="def f(a)")
+    path = write_rows(tmp_path / "rows.jsonl", [row])
+    problem_set = load_suite(find_suite("biocoder"), path)
+    (problem,) = load_problems(path)
+    for raw in (golden, f"```python\n{golden}\n```\nIt is done.", f"{golden}\n\nprint(f(1))\n"):
+        assert assemble(problem, take(problem_set, "t", raw)).strip() == golden
+
+
+def test_every_published_reference_survives() -> None:
+    if not (SHARED / "python_public.jsonl").is_file():
+        pytest.skip(f"{SHARED} is not there.")
+    for suite, name in (("biocoder", "python_public.jsonl"), ("rosalind", "rosalind.jsonl")):
+        problem_set = load_suite(find_suite(suite), SHARED)
+        load = load_problems if suite == "biocoder" else load_rosalind
+        known = {problem.task_id: problem for problem in load(SHARED / name)}
+        assert len(known) == {"biocoder": 110, "rosalind": 177}[suite]
+        lost: list[str] = []
+        for task_id, problem in known.items():
+            golden = problem.golden.strip()
+            for raw in (golden, f"Here:\n```python\n{golden}\n```\nDone."):
+                if assemble(problem, take(problem_set, task_id, raw)).strip() != golden:
+                    lost.append(task_id)
+        assert not lost
+
+
+def test_a_function_inside_a_body_is_not_the_answer(rows_path: Path) -> None:
+    (problem,) = load_problems(rows_path)
+    body = "    def f(c):\n        return abs(c)\n    return f(a) + b"
+    solution = assemble(problem, body)
+    assert solution == f"{problem.signature}:\n{body}"
+
+
+def test_an_indented_definition_keeps_what_stands_around_it(rows_path: Path) -> None:
+    (problem,) = load_problems(rows_path)
+    whole = f'import math\n\n{problem.signature}:\n    return """\n a"""\n\nx = 1'
+    indented = (
+        f'    import math\n\n    {problem.signature}:\n        return """\n a"""\n\n    x = 1'
+    )
+    assert assemble(problem, indented) == whole
