@@ -16,7 +16,8 @@ from jupyt5_dsp import suites
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.report.write import read_results
-from jupyt5_dsp.run import RunConfig, run_benchmark, watch_progress
+from jupyt5_dsp.run import GOLD, RunConfig, run_benchmark, watch_progress
+from jupyt5_dsp.run_folder import list_sibling_runs
 from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import PRESENTATION, Suite, find_suite, load_suite, read_options
 from jupyt5_dsp.validation import validate_set
@@ -124,11 +125,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     )
     options = _read_options(suite, args)
     problem_set = suite.load(args.problems, options).select(args.limit)
+    # Verdicts and findings in the run's folder quote what tests expect.
+    hidden_paths = [*_list_hidden(args.problems), args.out]
     config = RunConfig(
         out_path=args.out,
         ks=args.k,
-        # Verdicts and findings in the run's folder quote what tests expect.
-        execution=_read_execution(args, [*_list_hidden(args.problems), args.out]),
+        execution=_read_execution(args, hidden_paths, _list_telling(args)),
         generation=Generation(
             num_samples=num_samples,
             num_context_cells=args.context,
@@ -279,8 +281,21 @@ def _list_hidden(problems_path: Path) -> list[Path]:
     return [problems_path if problems_path.is_dir() else problems_path.parent]
 
 
-def _read_execution(args: argparse.Namespace, hidden_paths: Sequence[Path]) -> Execution:
+def _list_telling(args: argparse.Namespace) -> list[Path]:
+    """Return folders with answers of other runs, and findings that quote what tests expect."""
+    folders = list_sibling_runs(args.out)
+    if args.samples and args.samples != GOLD:
+        folders.append(Path(args.samples).parent)
+    return folders
+
+
+def _read_execution(
+    args: argparse.Namespace, hidden_paths: Sequence[Path], telling_paths: Sequence[Path] = ()
+) -> Execution:
     interpreter = find_interpreter(args.python)
+    # A samples file may lie beside the interpreter, which must be seen.
+    shown = {path.resolve() for path in interpreter.shown_paths}
+    hidden_paths = [*hidden_paths, *(one for one in telling_paths if one.resolve() not in shown)]
     isolation: Isolation = "kernel" if args.isolation == "kernel" else "fork"
     return Execution(
         interpreter=interpreter,

@@ -164,8 +164,8 @@ def fetch_files(name: str, out_path: Path, mirror: str, data_set: DataSet) -> Fe
         if found != file.sha256:
             message = (
                 f"{file.source} of {mirror} is another file than expected ({len(data):,} bytes, "
-                f"SHA-256 {found[:16]}…, not {file.sha256[:16]}…): nothing was written. "
-                "Try another --mirror."
+                f"SHA-256 {found[:16]}…, not {file.sha256[:16]}…): that file was not "
+                "written. Try another --mirror."
             )
             raise ProblemSetError(message)
         out_path.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ from jupyt5_dsp.samples import (
 from jupyt5_dsp.suites import Suite
 from jupyt5_dsp.validation import Validation, read_validations, validate_set
 
-__all__ = ["RunConfig", "Watch", "run_benchmark", "watch_progress"]
+__all__ = ["GOLD", "RunConfig", "Watch", "run_benchmark", "watch_progress"]
 
 GOLD = "gold"
 Engine = Literal["local", "ray"]

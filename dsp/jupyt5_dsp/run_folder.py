@@ -12,7 +12,7 @@ from typing import cast
 from jupyt5.errors import UsageError
 from jupyt5.files import write_atomic
 
-__all__ = ["Clock", "claim_folder"]
+__all__ = ["Clock", "claim_folder", "list_sibling_runs"]
 
 _RUN_FILE = "run.json"
 
@@ -40,6 +40,13 @@ def claim_folder(out_path: Path, identity: Mapping[str, object]) -> None:
         raise UsageError(message)
     out_path.mkdir(parents=True, exist_ok=True)
     write_atomic(run_path, json.dumps(identity, indent=2) + "\n")
+
+
+def list_sibling_runs(out_path: Path) -> list[Path]:
+    """Return the folders of other runs beside a run's, which need not be there yet."""
+    out_path = out_path.resolve()
+    folders = (path.parent for path in out_path.parent.glob(f"*/{_RUN_FILE}"))
+    return sorted(folder for folder in folders if folder != out_path)
 
 
 def _iter_differences(before: object, after: object, name: str = "") -> Iterator[str]:

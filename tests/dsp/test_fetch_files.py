@@ -88,7 +88,9 @@ def test_another_file_is_refused(
 ) -> None:
     (files / "owner/repo/commit/b.jsonl").write_bytes(content)
     assert fetch(tmp_path / "out", mirror) == EXIT_FAILED
-    assert "is another file than expected" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "is another file than expected" in told
+    assert "that file was not written" in told
     # What came before it is right, and stays: the next try goes on from there.
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.jsonl"]
 

@@ -117,6 +117,19 @@ def test_runs_of_one_provider_keep_apart(tmp_path: Path) -> None:
     assert "presentation=markdown" in page
 
 
+def test_folders_of_one_name_keep_apart(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / name) for name in ("a/gold", "b/gold", "b/nano", "b/b/gold")]
+    out = tmp_path / "overview"
+    argv = ["report", *map(str, folders), str(folders[0] / ".." / "gold"), "--out", str(out)]
+    assert main(argv) == EXIT_OK
+    names = ["a/gold", f"{tmp_path.name}/b/gold", "b/b/gold", "nano"]
+    assert sorted(pd.read_parquet(out / "runs.parquet")["run"]) == sorted(names)
+    assert set(pd.read_csv(out / "problems.csv")["run"]) == set(names)
+    page = (out / "report.html").read_text()
+    for name in names:
+        assert f"({name})</text>" in page
+
+
 def test_no_problem_is_missing_from_the_scatter(tmp_path: Path) -> None:
     row = read_run(write_run(tmp_path / "run"))
     problem = row.problems[0]

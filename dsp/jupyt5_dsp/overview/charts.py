@@ -95,10 +95,10 @@ def draw_scatter(runs: Sequence[RunRow]) -> str:
     for (idx, tokens, rate), task_ids in dots.items():
         # Equal rates of several runs lie beside each other, not on top.
         shift = (idx - (len(runs) - 1) / 2) * 3
+        told = f"{_list_some(task_ids)}: {tokens:,.0f} tokens, {rate:.0%}"
         parts.append(
             f'<circle class="dot s{idx % _NUM_COLOURS}" cx="{x(tokens):.1f}" '
-            f'cy="{y(rate) + shift:.1f}" r="2.6"><title>{escape(_list_some(task_ids))}: {tokens:,.0f} tokens, '
-            f"{rate:.0%}</title></circle>"
+            f'cy="{y(rate) + shift:.1f}" r="2.6"><title>{escape(told)}</title></circle>'
         )
     label = f"Pass rate over prompt length, {len(points)} problems of {len(runs)} runs"
     return _frame(label, _SCATTER_HEIGHT, "".join(parts))

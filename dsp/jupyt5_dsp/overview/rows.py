@@ -79,15 +79,19 @@ class RunRow:
     problems: tuple[ProblemRow, ...] = field(repr=False)
 
 
-def read_run(run_path: Path) -> RunRow:
+def read_run(run_path: Path, name: str = "") -> RunRow:
     """Read one run.
+
+    Args:
+        run_path: Its folder.
+        name: What to call it; "" for the folder's name.
 
     Raises:
         ProblemSetError: If it is unfinished, or a file of it is damaged.
     """
     results = read_results(run_path)
     try:
-        return _make_row(run_path, results)
+        return _make_row(run_path, name or run_path.resolve().name, results)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         message = (
             f"A file of {run_path} is damaged or of an older version ({exc!r}). "
@@ -96,16 +100,16 @@ def read_run(run_path: Path) -> RunRow:
         raise ProblemSetError(message) from exc
 
 
-def _make_row(run_path: Path, results: Mapping[str, Any]) -> RunRow:
+def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
     counts: Mapping[str, int] = results["verdict_counts"]
-    problems = _read_problems(run_path, results)
+    problems = _read_problems(run_path, name, results)
     valid = [problem for problem in problems if problem.usable == "yes"]
     options: Mapping[str, str] = results["settings"].get("options", {})
     known = {kind for kinds in CLASSES.values() for kind in kinds}
     classes = {name: sum(counts.get(kind, 0) for kind in kinds) for name, kinds in CLASSES.items()}
     classes["error"] += sum(count for kind, count in counts.items() if kind not in known)
     return RunRow(
-        run=run_path.resolve().name,
+        run=name,
         suite=results["suite"],
         suite_version=results["suite_version"],
         options=", ".join(f"{name}={value}" for name, value in options.items()),
@@ -137,7 +141,7 @@ class _Sums:
     cpu_s: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
 
 
-def _read_problems(run_path: Path, results: Mapping[str, Any]) -> list[ProblemRow]:
+def _read_problems(run_path: Path, name: str, results: Mapping[str, Any]) -> list[ProblemRow]:
     sizes = read_prompts(run_path)
     sums = _sum_samples(run_path)
     by_task: dict[str, list[tuple[float, float]]] = {}
@@ -150,7 +154,7 @@ def _read_problems(run_path: Path, results: Mapping[str, Any]) -> list[ProblemRo
         times = by_task.get(task_id, [])
         num_texts = sums.num_texts[task_id]
         row = ProblemRow(
-            run=run_path.resolve().name,
+            run=name,
             task_id=task_id,
             usable=problem["usable"],
             num_samples=problem["num_samples"],

@@ -19,7 +19,7 @@ def write_overview(run_paths: Sequence[Path], out_path: Path) -> Path:
     """Write ``report.html``, ``report.md``, and ``runs`` and ``problems`` as CSV and Parquet.
 
     Args:
-        run_paths: Folders of runs, finished or partial.
+        run_paths: Folders of runs, finished or partial. One that is given twice counts once.
         out_path: A folder of its own; made if it is missing.
 
     Returns:
@@ -33,7 +33,7 @@ def write_overview(run_paths: Sequence[Path], out_path: Path) -> Path:
     if (out_path / "results.json").exists():
         message = f"{out_path} is the folder of a run. Choose another --out."
         raise UsageError(message)
-    runs = [read_run(path) for path in run_paths]
+    runs = [read_run(path, name) for path, name in _name_folders(run_paths).items()]
     runs.sort(key=lambda run: (run.suite, run.options, run.provider))
     out_path.mkdir(parents=True, exist_ok=True)
     write_tables(out_path, runs)
@@ -84,6 +84,19 @@ def _iter_rows(runs: Sequence[RunRow], ks: Sequence[int]) -> Iterator[Mapping[st
             "generation_s": word_number(run.generation_s, 2),
             "wall_s": word_number(run.wall_s, 3),
         }
+
+
+def _name_folders(run_paths: Sequence[Path]) -> dict[Path, str]:
+    """Return a name for each folder, given twice or not: as much of its path's end as it takes."""
+    paths = list(dict.fromkeys(path.resolve() for path in run_paths))
+    names: dict[Path, str] = {}
+    for path in paths:
+        others = [other.parts for other in paths if other != path]
+        length = 1
+        while any(parts[-length:] == path.parts[-length:] for parts in others):
+            length += 1
+        names[path] = "/".join(path.parts[-length:])
+    return names
 
 
 def _name_all(runs: Sequence[RunRow]) -> list[str]:
