@@ -192,9 +192,9 @@ export class FillSession {
     if (this._panel.hasFocus) {
       list.pin();
     }
-    const shownIdx = list.current?.idx;
+    const shown = list.current?.text;
     list.settle();
-    if (shownIdx !== undefined && list.current?.idx !== shownIdx) {
+    if (shown !== undefined && list.current?.text !== shown) {
       this._movedAt = performance.now();
     }
   }
