@@ -127,6 +127,7 @@ async def test_one_that_died_is_loaded_again_and_a_failure_of_that_remembered():
     shelf = ProviderShelf(load)
     first = await shelf.get("fake:")
     assert await shelf.get("fake:") is first
+    assert isinstance(first, Mortal)
     first.has_died = True
     assert shelf.state("fake:").state == "absent"
     for _ in range(2):
