@@ -93,7 +93,7 @@ class FillMagics(Magics):
 
         The answer goes before a line ``# %%``; what stands below it is the next cell, which the
         model sees, too. With ``--try``, answers are run against that one in a sandbox, after the
-        inputs of this session, and one that passes is taken::
+        inputs so far, and one that passes is taken::
 
             %%fill -n 5 --try
             def mean(values):

@@ -67,17 +67,21 @@ def test_a_cell_is_gone_on_with(session: Session):
     assert session.next_input == ("# one more than x\ny = x + 1", True)
 
 
-def test_the_model_sees_what_was_run_and_what_is_asked(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-):
-    seen: list[Any] = []
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every request that reaches the model."""
+    requests: list[Any] = []
     original = fake.FakeProvider.generate
 
     def generate(self: Any, request: Any, *args: Any) -> Any:
-        seen.append(request)
+        requests.append(request)
         return original(self, request, *args)
 
     monkeypatch.setattr(fake.FakeProvider, "generate", generate)
+    return requests
+
+
+def test_the_model_sees_what_was_run_and_what_is_asked(session: Session, seen: list[Any]):
     session.run("x = 1")
     session.run("%fill don't ask\nz = 3")
     session.run("%%fill --context 2\n# go on\n")
@@ -88,17 +92,7 @@ def test_the_model_sees_what_was_run_and_what_is_asked(
     assert (seen[1].target_idx, seen[1].prefix, seen[1].num_context_cells) == (2, "# go on\n", 2)
 
 
-def test_what_stands_below_a_mark_is_the_next_cell(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-):
-    seen: list[Any] = []
-    original = fake.FakeProvider.generate
-
-    def generate(self: Any, request: Any, *args: Any) -> Any:
-        seen.append(request)
-        return original(self, request, *args)
-
-    monkeypatch.setattr(fake.FakeProvider, "generate", generate)
+def test_what_stands_below_a_mark_is_the_next_cell(session: Session, seen: list[Any]):
     session.run("x = 1\n%load_ext jupyt5")
     session.run("%%fill\n# one more than x\n\n# %% tests\nassert y == 2\n")
     (request,) = seen

@@ -10,7 +10,7 @@ from jupyt5_dsp.biocoder.programs import make_set, make_test
 from jupyt5_dsp.biocoder.prompts import DEFAULT_BUDGET_TOKENS, FORMS
 from jupyt5_dsp.problems import ProblemSet
 from jupyt5_dsp.programs import find_file
-from jupyt5_dsp.suites.options import PRESENTATION, Option
+from jupyt5_dsp.suites.options import CORRECTIONS, PRESENTATION, Option
 
 __all__ = ["BioCoderSuite", "read_count"]
 
@@ -51,12 +51,7 @@ class BioCoderSuite:
             default=str(DEFAULT_BUDGET_TOKENS),
             about="most tokens of a prompt, 3.5 bytes each; more is cut off its surroundings",
         ),
-        Option(
-            name="corrections",
-            default="no",
-            choices=("no", "yes"),
-            about="repair slips of syntax first; what was repaired is in the flags",
-        ),
+        CORRECTIONS,
     )
 
     def load(self, path: Path, options: Mapping[str, str]) -> ProblemSet:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jupyt5.errors import UsageError
 
-__all__ = ["PRESENTATION", "Option", "read_options"]
+__all__ = ["CORRECTIONS", "PRESENTATION", "Option", "read_options"]
 
 PRESENTATION = "presentation"
 
@@ -26,6 +26,14 @@ class Option:
     default: str
     choices: tuple[str, ...] = ()
     about: str
+
+
+CORRECTIONS = Option(
+    name="corrections",
+    default="no",
+    choices=("no", "yes"),
+    about="repair slips of syntax first; what was repaired is in the flags",
+)
 
 
 def read_options(

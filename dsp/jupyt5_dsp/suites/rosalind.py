@@ -10,7 +10,7 @@ from jupyt5_dsp.biocoder.prompts import DEFAULT_BUDGET_TOKENS
 from jupyt5_dsp.biocoder.rosalind import load_rosalind, make_rosalind_test, read_pairs
 from jupyt5_dsp.problems import ProblemSet
 from jupyt5_dsp.programs import find_file
-from jupyt5_dsp.suites.options import PRESENTATION, Option
+from jupyt5_dsp.suites.options import CORRECTIONS, PRESENTATION, Option
 
 __all__ = ["RosalindSuite"]
 
@@ -33,12 +33,7 @@ class RosalindSuite:
             choices=("description",),
             about="what main(file) has to do, and the statement where the file has one",
         ),
-        Option(
-            name="corrections",
-            default="no",
-            choices=("no", "yes"),
-            about="repair slips of syntax first; what was repaired is in the flags",
-        ),
+        CORRECTIONS,
     )
 
     def load(self, path: Path, options: Mapping[str, str]) -> ProblemSet:
