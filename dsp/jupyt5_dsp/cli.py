@@ -261,6 +261,12 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     count = _not_negative
     add("--context", type=count, default=3, metavar="C", help="cells before that the model sees")
     add("--following", type=count, default=1, metavar="F", help="cells after that the model sees")
+    add(
+        "--prompt-tokens",
+        type=_count,
+        default=8192,  # what BioCoder's authors gave to all models
+        help="most tokens of what it sees; a model's own limit holds, too",
+    )
     add("--temperature", type=float, default=0.8, help="0 is greedy, and needs -n 1")
     add("--top-p", type=float, default=0.95, help="nucleus mass")
     add("--top-k", type=_not_negative, default=0, help="most likely tokens kept; 0 keeps all")

@@ -137,6 +137,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             num_following_cells=args.following,
             sampling=sampling,
             seed=args.seed,
+            prompt_tokens=args.prompt_tokens,
         ),
         num_workers=args.workers,
         engine=args.engine,

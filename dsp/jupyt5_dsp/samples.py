@@ -61,13 +61,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """How a provider is asked: n hypotheses a problem, and what it sees around the cell."""
+    """How a provider is asked: n hypotheses a problem, and what it sees around the cell.
+
+    ``prompt_tokens`` is the most that its cells may have; a model's own limit holds, too.
+    """
 
     num_samples: int
     num_context_cells: int
     num_following_cells: int
     sampling: Sampling
     seed: int
+    prompt_tokens: int
 
 
 def read_samples(
@@ -173,6 +177,7 @@ def make_request(problem_set: ProblemSet, problem: Problem, generation: Generati
             num_context_cells=shown.target_idx,
             num_following_cells=len(shown.cells) - shown.target_idx - 1,
             skip_blank=False,
+            prompt_tokens=generation.prompt_tokens,
         )
     cells = list(problem_set.cells_of(problem))
     prefix = problem_set.prefix_of(problem)
@@ -184,6 +189,7 @@ def make_request(problem_set: ProblemSet, problem: Problem, generation: Generati
         num_context_cells=generation.num_context_cells,
         num_following_cells=generation.num_following_cells,
         skip_blank=False,
+        prompt_tokens=generation.prompt_tokens,
     )
 
 

@@ -89,8 +89,15 @@ class CausalEngine(Protocol):
         """Special ids that are no part of a text and do not end it."""
         ...
 
-    def count_parallel(self, num_prompt: int, max_tokens: int) -> int:
-        """Return how many hypotheses of that length fit beside each other."""
+    def make_room(self, num_prompt: int, max_tokens: int) -> int:
+        """Make room for a prompt and hypotheses of that length.
+
+        Returns:
+            How many hypotheses fit beside each other.
+
+        Raises:
+            CheckpointError: If not even one does.
+        """
         ...
 
     def read(self, prompt_ids: Sequence[int], cancel: threading.Event) -> Logits | None:
@@ -135,7 +142,7 @@ def decode_causal(
         cancel: Ends the iteration within one step, while the prompt is read, too.
     """
     num_left = 1 if request.temperature == 0 else request.n
-    width = max(1, engine.count_parallel(len(request.prompt_ids), request.max_tokens))
+    width = engine.make_room(len(request.prompt_ids), request.max_tokens)
     sampler = Sampler(
         temperature=request.temperature,
         top_p=request.top_p,

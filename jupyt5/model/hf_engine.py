@@ -39,7 +39,7 @@ __all__ = ["HfEngine"]
 # Its bars would run through ours.
 transformers_logging.disable_progress_bar()
 
-_MAX_TOKENS = 4096
+_USUAL_TOKENS = 4096  # of models that do not say for how many they were trained
 _MAX_PARALLEL = 16
 _BATCH = 64  # ids read at a time: how long a cancelled request still reads on a CPU
 _NUM_KEPT = 4
@@ -105,14 +105,14 @@ class HfEngine:
         parameters = inspect.signature(self._model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self.vocabulary = _HfVocabulary(tokenizer, is_seq2seq=self._is_seq2seq)
-        trained = getattr(config, "max_position_embeddings", None) or _MAX_TOKENS
-        self.max_tokens = min(_MAX_TOKENS, int(trained))
+        trained = getattr(config, "max_position_embeddings", None) or _USUAL_TOKENS
+        self.max_tokens = int(trained)
         self.end_ids, self.banned_ids = self._sort_special(tokenizer, config)
         self._kept: list[_State] = []
         self._rows: list[int] = []
         self._running: Any = None
 
-    def count_parallel(self, num_prompt: int, max_tokens: int) -> int:
+    def make_room(self, num_prompt: int, max_tokens: int) -> int:
         """Return how many hypotheses run at a time; see ``CausalEngine``."""
         del num_prompt, max_tokens
         return _MAX_PARALLEL

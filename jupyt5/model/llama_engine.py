@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 llama_cpp: Any = import_module("llama_cpp")
 _Handle = Any
 
-_MAX_TOKENS = 4096  # cells of the state, shared by all hypotheses
+_NUM_CELLS = 4096  # of the state, shared by all hypotheses; more where a request needs more
 _MAX_PARALLEL = 16
 _BATCH = 512
 _PROMPT = 0  # sequence of the prompt; continuations are the sequences from 1 on
@@ -75,8 +75,11 @@ class LlamaEngine:
             raise CheckpointError(_explain(path))
         self.vocabulary = _LlamaVocabulary(self._model)
         num_trained = llama_cpp.llama_model_n_ctx_train(self._model)
-        self.max_tokens = min(_MAX_TOKENS, num_trained) if num_trained > 0 else _MAX_TOKENS
-        self._context = self._open(path, num_threads or _count_cpus())
+        self.max_tokens = num_trained if num_trained > 0 else _NUM_CELLS
+        self._path = path
+        self._num_threads = num_threads or _count_cpus()
+        self._num_cells = _NUM_CELLS
+        self._context = self._open(_NUM_CELLS)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._batch = llama_cpp.llama_batch_init(_BATCH, 0, 1)
         self._num_vocab = llama_cpp.llama_vocab_n_tokens(self.vocabulary.handle)
@@ -86,9 +89,18 @@ class LlamaEngine:
         self._continuations: list[list[int]] = []
         self._aside: deque[tuple[list[int], npt.NDArray[np.uint8]]] = deque()
 
-    def count_parallel(self, num_prompt: int, max_tokens: int) -> int:
-        """Return how many hypotheses fit; see ``CausalEngine``."""
-        return min(_MAX_PARALLEL, (_MAX_TOKENS - num_prompt) // max_tokens)
+    def make_room(self, num_prompt: int, max_tokens: int) -> int:
+        """Make the state larger if need be; see ``CausalEngine``.
+
+        Raises:
+            CheckpointError: If the model cannot take so many tokens, or the memory is short.
+        """
+        wanted = num_prompt + max_tokens
+        if wanted > self.max_tokens:
+            raise CheckpointError(self._refuse(wanted))
+        if wanted > self._num_cells:
+            self._grow(1 << (wanted - 1).bit_length())
+        return min(_MAX_PARALLEL, (self._num_cells - num_prompt) // max_tokens)
 
     def read(self, prompt_ids: Sequence[int], cancel: threading.Event) -> Logits | None:
         """Read a prompt from where it differs from what is known; see ``CausalEngine``.
@@ -98,11 +110,7 @@ class LlamaEngine:
         """
         wanted = list(prompt_ids)
         if len(wanted) >= self.max_tokens:
-            message = (
-                f"The prompt has {len(wanted)} tokens and the model takes {self.max_tokens}. "
-                "Give fewer context cells."
-            )
-            raise CheckpointError(message)
+            raise CheckpointError(self._refuse(len(wanted)))
         if self._last and self._last[0] == wanted == self._prompt[: len(wanted)]:
             # Not read again: in a batch of another size the numbers would differ a little.
             self._forget(len(wanted))
@@ -198,16 +206,30 @@ class LlamaEngine:
             raise found
         return found
 
-    def _open(self, path: Path, num_threads: int) -> _Handle:
+    def _grow(self, num_cells: int) -> None:
+        """Take a larger state; what was read is read again."""
+        larger = self._open(num_cells)
+        llama_cpp.llama_free(self._context)
+        self._context, self._num_cells = larger, num_cells
+        self._memory = llama_cpp.llama_get_memory(self._context)
+        self._prompt, self._last = [], None
+
+    def _refuse(self, num_tokens: int) -> str:
+        return (
+            f"Prompt and answer need {num_tokens} tokens and the model takes {self.max_tokens}. "
+            "Give fewer context cells, or ask for shorter answers."
+        )
+
+    def _open(self, num_cells: int) -> _Handle:
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx = _MAX_TOKENS
+        params.n_ctx = num_cells
         params.n_batch = params.n_ubatch = _BATCH
         params.n_seq_max = _MAX_PARALLEL + 1
-        params.n_threads = params.n_threads_batch = num_threads
+        params.n_threads = params.n_threads_batch = self._num_threads
         params.kv_unified = True  # continuations share the prompt's cells
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
-            raise CheckpointError(_explain(path))
+            raise CheckpointError(_explain(self._path))
         return context
 
     def _decode(

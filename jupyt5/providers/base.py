@@ -23,6 +23,8 @@ class FillRequest:
         num_context_cells: C, cells before the target that the model sees.
         num_following_cells: Cells after the target that it sees.
         skip_blank: Leave blank and raw cells out before counting; False counts literally.
+        prompt_tokens: Most tokens of cells in the prompt; None for what the provider finds quick.
+            A model's own limit holds in any case.
     """
 
     cells: tuple[Cell, ...]
@@ -32,12 +34,13 @@ class FillRequest:
     num_context_cells: int = 3
     num_following_cells: int = 1
     skip_blank: bool = True
+    prompt_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Check the indices.
 
         Raises:
-            UsageError: If the target is not one of the cells, or a count is negative.
+            UsageError: If the target is not one of the cells, or a count is out of range.
         """
         if not 0 <= self.target_idx < len(self.cells):
             message = (
@@ -47,6 +50,9 @@ class FillRequest:
             raise UsageError(message)
         if self.num_context_cells < 0 or self.num_following_cells < 0:
             message = "The numbers of context and following cells must be 0 or more."
+            raise UsageError(message)
+        if self.prompt_tokens is not None and self.prompt_tokens < 1:
+            message = f"A prompt of {self.prompt_tokens} tokens is none. Allow it 1 or more."
             raise UsageError(message)
 
     @property

@@ -14,7 +14,8 @@ from jupyt5.providers.texts import plan_text
 
 __all__ = ["CausalProvider"]
 
-# Tokens of cells in a prompt: reading is what costs on a CPU, and C = 3 cells rarely need more.
+# Tokens of cells in a prompt unless the request says how many: reading is what costs on a CPU, and
+# C = 3 cells rarely need more.
 _BUDGET_TOKENS = 1024
 _MARGIN_TOKENS = 128  # the words around the cells
 
@@ -44,7 +45,7 @@ class CausalProvider:
         cancel: threading.Event,
     ) -> Iterator[Chunk]:
         """Stream hypotheses; see ``Provider.generate``. Greedy decoding gives just one."""
-        prompt_ids, stop = self.render(request, budget_tokens=self._find_budget(sampling))
+        prompt_ids, stop = self.render(request, budget_tokens=self._find_budget(request, sampling))
         decode = CausalRequest(
             prompt_ids=prompt_ids,
             n=n,
@@ -60,7 +61,7 @@ class CausalProvider:
 
     def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
         """Return the prompt, fill-in-the-middle marks included; see ``Provider.preview``."""
-        ids, _ = self.render(request, budget_tokens=self._find_budget(sampling))
+        ids, _ = self.render(request, budget_tokens=self._find_budget(request, sampling))
         fim, marks = self._vocabulary.fim, {self._vocabulary.slot: "<mask>"}
         if fim is not None:
             marks |= {fim.prefix: "<prefix>", fim.suffix: "<suffix>", fim.middle: "<middle>"}
@@ -73,9 +74,9 @@ class CausalProvider:
         pieces.append(self._vocabulary.decode(ids[start:]))
         return Preview("".join(pieces).strip("\n"), len(ids))
 
-    def _find_budget(self, sampling: Sampling) -> int:
+    def _find_budget(self, request: FillRequest, sampling: Sampling) -> int:
         room = self._engine.max_tokens - sampling.max_tokens - _MARGIN_TOKENS
-        return max(64, min(_BUDGET_TOKENS, room))
+        return max(64, min(request.prompt_tokens or _BUDGET_TOKENS, room))
 
     def render(
         self, request: FillRequest, *, budget_tokens: int

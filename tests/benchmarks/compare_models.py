@@ -93,6 +93,7 @@ def generate(args: argparse.Namespace) -> int:
         num_following_cells=args.following,
         sampling=sampling,
         seed=args.seed,
+        prompt_tokens=8192,
     )
     problem_set = choose_problems(args)
     asked = {

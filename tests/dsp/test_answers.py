@@ -14,7 +14,12 @@ from jupyt5_dsp.suites import find_suite, load_suite
 from .suite_fixtures import write_humaneval, write_mbpp
 
 GENERATION = Generation(
-    num_samples=1, num_context_cells=0, num_following_cells=0, sampling=Sampling(), seed=0
+    num_samples=1,
+    num_context_cells=0,
+    num_following_cells=0,
+    sampling=Sampling(),
+    seed=0,
+    prompt_tokens=8192,
 )
 WHOLE = "def add(a: int, b: int) -> int:\n    return np.add(a, b)\n"
 HELPED = "import numpy as np\n\ndef own(a):\n    return a\n\n" + WHOLE

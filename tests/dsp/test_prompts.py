@@ -11,7 +11,12 @@ from jupyt5_dsp.suites import find_suite, load_suite
 from .suite_fixtures import write_humaneval
 
 GENERATION = Generation(
-    num_samples=1, num_context_cells=1, num_following_cells=0, sampling=Sampling(), seed=0
+    num_samples=1,
+    num_context_cells=1,
+    num_following_cells=0,
+    sampling=Sampling(),
+    seed=0,
+    prompt_tokens=8192,
 )
 
 

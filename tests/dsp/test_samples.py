@@ -19,7 +19,12 @@ from jupyt5_dsp.samples import (
 )
 
 GENERATION = Generation(
-    num_samples=2, num_context_cells=3, num_following_cells=1, sampling=Sampling(), seed=0
+    num_samples=2,
+    num_context_cells=3,
+    num_following_cells=1,
+    sampling=Sampling(),
+    seed=0,
+    prompt_tokens=8192,
 )
 
 

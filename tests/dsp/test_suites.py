@@ -21,7 +21,12 @@ from .suite_fixtures import write_humaneval, write_jsonl, write_mbpp
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 GENERATION = Generation(
-    num_samples=1, num_context_cells=0, num_following_cells=3, sampling=Sampling(), seed=0
+    num_samples=1,
+    num_context_cells=0,
+    num_following_cells=3,
+    sampling=Sampling(),
+    seed=0,
+    prompt_tokens=8192,
 )
 
 

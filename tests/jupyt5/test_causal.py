@@ -56,7 +56,7 @@ class Scripted:
         self._width = width
         self._done: list[int] = []
 
-    def count_parallel(self, num_prompt: int, max_tokens: int) -> int:
+    def make_room(self, num_prompt: int, max_tokens: int) -> int:
         return self._width
 
     def read(self, prompt_ids: Sequence[int], cancel: threading.Event) -> np.ndarray:

@@ -71,7 +71,7 @@ class OpenAIProvider:
                 request,
                 sampling,
                 seed=seed + idx,
-                budget_tokens=self._settings.budget_tokens,
+                budget_tokens=request.prompt_tokens or self._settings.budget_tokens,
             )
             for idx in range(n if sampling.temperature else 1)
         ]
@@ -98,7 +98,7 @@ class OpenAIProvider:
             request,
             sampling,
             seed=0,
-            budget_tokens=self._settings.budget_tokens,
+            budget_tokens=request.prompt_tokens or self._settings.budget_tokens,
         )
         text = render_body(body)
         return Preview(text, estimate_tokens(text))

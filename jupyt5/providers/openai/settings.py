@@ -43,8 +43,9 @@ class OpenAISettings:
         read_timeout_s: Longest silence in an answer, in seconds.
         total_timeout_s: Longest answer to one request, in seconds, further tries included.
         num_retries: Further tries when a server is overloaded (429), fails (5xx) or is not reached.
-        budget_tokens: Most tokens of a notebook that are sent, as estimated from their bytes; a
-            model that has a token for each digit may count three times as many.
+        budget_tokens: Most tokens of a notebook that are sent unless a request says how many, as
+            estimated from their bytes; a model that has a token for each digit may count three
+            times as many.
     """
 
     base_url: str = DEFAULT_BASE_URL

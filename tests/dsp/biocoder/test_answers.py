@@ -19,7 +19,12 @@ from .fixtures import make_row, write_rows
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "biocoder"
 GENERATION = Generation(
-    num_samples=1, num_context_cells=0, num_following_cells=0, sampling=Sampling(), seed=0
+    num_samples=1,
+    num_context_cells=0,
+    num_following_cells=0,
+    sampling=Sampling(),
+    seed=0,
+    prompt_tokens=8192,
 )
 FUNCTION = "def f(a, b):\n    return abs(a) + b\n"
 FUNCTION_CONTEXT = "<<insert solution here>>\nfound = f(-1, 2)\n"
