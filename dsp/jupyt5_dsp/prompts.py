@@ -24,6 +24,7 @@ class PromptSize:
         task_id: The problem.
         num_chars: Characters of all that the model was given.
         num_tokens: In the model's own tokens.
+        num_left_out: Tokens of what there was to show that did not fit; None if no model was asked.
         is_estimate: Whether the tokens are estimated from bytes: no model was asked, or it keeps
             its tokenizer to itself.
         generation_s: Wall seconds of all the problem's hypotheses; None if not timed.
@@ -34,6 +35,7 @@ class PromptSize:
     num_tokens: int
     is_estimate: bool
     generation_s: float | None = None
+    num_left_out: int | None = None
 
 
 def measure_prompt(
@@ -51,6 +53,7 @@ def measure_prompt(
                 task_id=problem.task_id,
                 num_chars=len(preview.text),
                 num_tokens=preview.num_tokens,
+                num_left_out=preview.num_left_out,
                 is_estimate=False,
             )
     text = "\n".join(request.cells[idx].source for idx in find_window(request))

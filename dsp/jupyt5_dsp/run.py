@@ -219,6 +219,10 @@ def _generate(
         if wall_s is not None or problem.task_id not in known:
             size = measure_prompt(provider, problem_set, problem, config.generation)
             note_prompts(config.out_path, [replace(size, generation_s=wall_s)])
+    sizes = read_prompts(config.out_path).values()
+    if num_cut := sum(bool(size.num_left_out) for size in sizes):
+        text = "%d of %d prompts did not fit the model, or --prompt-tokens: they were cut."
+        logger.warning(text, num_cut, len(sizes))
 
 
 def _note_prompts(problem_set: ProblemSet, config: RunConfig) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Segment",
     "SegmentRole",
     "SpecialIds",
+    "count_left_out",
     "plan_example",
     "render_ids",
     "select_neighbours",
@@ -171,6 +172,23 @@ def select_neighbours(
         take(range(target_idx - 1, -1, -1), num_context_cells),
         take(range(target_idx + 1, num_cells), num_following_cells),
     )
+
+
+def count_left_out(plan: Sequence[Segment], cells: Sequence[CellView]) -> int:
+    """Return how many tokens of the cells around the slot a plan had no room for.
+
+    Args:
+        plan: From ``plan_example``.
+        cells: The cells that it could have shown, no others, with the same indices.
+    """
+    target_idx = plan[0].cell_idx
+    wanted = sum(
+        cell.prefix_end + cell.num_tokens - cell.suffix_start
+        if idx == target_idx
+        else cell.num_tokens
+        for idx, cell in enumerate(cells)
+    )
+    return wanted - sum(segment.end - segment.start for segment in plan)
 
 
 def render_ids(

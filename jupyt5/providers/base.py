@@ -132,10 +132,12 @@ class Preview:
     Attributes:
         text: The whole prompt, marks included.
         num_tokens: Its length; an estimate where the tokenizer is not at hand.
+        num_left_out: Tokens of cells for which there was no room.
     """
 
     text: str
     num_tokens: int
+    num_left_out: int = 0
 
 
 class Provider(Protocol):

@@ -10,7 +10,7 @@ from jupyt5.model.causal import CausalEngine, CausalRequest, decode_causal
 from jupyt5.providers.base import Chunk, FillRequest, Preview, Sampling
 from jupyt5.providers.chat import render_chat
 from jupyt5.providers.growing import GrowingText, StopWatch
-from jupyt5.providers.texts import plan_text
+from jupyt5.providers.texts import count_omitted, plan_text
 
 __all__ = ["CausalProvider"]
 
@@ -61,7 +61,8 @@ class CausalProvider:
 
     def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
         """Return the prompt, fill-in-the-middle marks included; see ``Provider.preview``."""
-        ids, _ = self.render(request, budget_tokens=self._find_budget(request, sampling))
+        budget_tokens = self._find_budget(request, sampling)
+        ids, _ = self.render(request, budget_tokens=budget_tokens)
         fim, marks = self._vocabulary.fim, {self._vocabulary.slot: "<mask>"}
         if fim is not None:
             marks |= {fim.prefix: "<prefix>", fim.suffix: "<suffix>", fim.middle: "<middle>"}
@@ -72,7 +73,11 @@ class CausalProvider:
                 pieces += [self._vocabulary.decode(ids[start:end]), f"\n{marks[token_id]}\n"]
                 start = end + 1
         pieces.append(self._vocabulary.decode(ids[start:]))
-        return Preview("".join(pieces).strip("\n"), len(ids))
+        num_left_out = count_omitted(request, self._count, budget_tokens=budget_tokens)
+        return Preview("".join(pieces).strip("\n"), len(ids), num_left_out)
+
+    def _count(self, text: str) -> int:
+        return len(self._vocabulary.encode(text))
 
     def _find_budget(self, request: FillRequest, sampling: Sampling) -> int:
         room = self._engine.max_tokens - sampling.max_tokens - _MARGIN_TOKENS
@@ -83,11 +88,7 @@ class CausalProvider:
     ) -> tuple[list[int], tuple[str, ...]]:
         """Return (prompt ids, texts that end a completion) of a request."""
         vocabulary = self._vocabulary
-
-        def count(text: str) -> int:
-            return len(vocabulary.encode(text))
-
-        plan, texts = plan_text(request, count, budget_tokens=budget_tokens)
+        plan, texts = plan_text(request, self._count, budget_tokens=budget_tokens)
         fim, template = vocabulary.fim, vocabulary.chat_template
         if template and not (fim and request.kind == "code"):
             messages = render_messages(plan, texts, prefill=True)

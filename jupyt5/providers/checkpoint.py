@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jupyt5.errors import CheckpointError, ProviderError
-from jupyt5.infilling import plan_example, render_ids, split_prefix
+from jupyt5.infilling import count_left_out, plan_example, render_ids, split_prefix
 from jupyt5.model.checkpoint import (
     TOKENIZER_NAME,
     CheckpointMeta,
@@ -70,7 +70,7 @@ class CheckpointProvider:
         """Return the source, and what the target must begin with; see ``Provider.preview``."""
         del sampling
         tokenizer = self._tokenizer
-        source_ids, forced_ids = render_request(request, tokenizer, self.meta.formatter)
+        source_ids, forced_ids, num_left_out = _render(request, tokenizer, self.meta.formatter)
         text = ""
         for is_special, ids in _split_special(source_ids, tokenizer.special_id_set):
             if is_special:  # on a line of its own
@@ -79,7 +79,7 @@ class CheckpointProvider:
                 text += tokenizer.decode(ids)
         if forced_ids:
             text += f"→ {tokenizer.decode(forced_ids).lstrip()}"
-        return Preview(text.strip("\n"), len(source_ids) + len(forced_ids))
+        return Preview(text.strip("\n"), len(source_ids) + len(forced_ids), num_left_out)
 
 
 def load_checkpoint_provider(folder: Path, *, uri: str) -> CheckpointProvider:
@@ -105,6 +105,14 @@ def render_request(
     The same plan as in training: whole lines before the cursor stand in the source, the open
     line is forced upon the decoder.
     """
+    source_ids, forced_ids, _ = _render(request, tokenizer, settings)
+    return source_ids, forced_ids
+
+
+def _render(
+    request: FillRequest, tokenizer: Tokenizer, settings: FormatterSettings
+) -> tuple[list[int], list[int], int]:
+    """Return what ``render_request`` does, and how many tokens of cells had no room."""
     whole_lines, open_line = split_prefix(request.prefix)
     prefix_ids, suffix_ids = tokenizer.encode(whole_lines), tokenizer.encode(request.suffix)
     window = find_window(request)
@@ -117,17 +125,19 @@ def render_request(
         else tokenizer.view(cell.kind, ids[idx], blank=not cell.source.strip())
         for idx, cell in enumerate(cells)
     ]
+    budget_tokens = settings.source_budget_tokens
     plan = plan_example(
         views,
         target,
         num_context_cells=request.num_context_cells,
         num_following_cells=request.num_following_cells,
-        source_budget_tokens=settings.source_budget_tokens,
+        source_budget_tokens=min(request.prompt_tokens or budget_tokens, budget_tokens),
         skip_blank=request.skip_blank,
     )
     ids[target] = prefix_ids + suffix_ids
     kinds = {idx: cell.kind for idx, cell in enumerate(cells)}
-    return render_ids(plan, ids, kinds, tokenizer.special), tokenizer.encode(open_line)
+    source_ids = render_ids(plan, ids, kinds, tokenizer.special)
+    return source_ids, tokenizer.encode(open_line), count_left_out(plan, views)
 
 
 def _split_special(ids: list[int], special: frozenset[int]) -> Iterator[tuple[bool, list[int]]]:

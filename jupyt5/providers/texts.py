@@ -3,6 +3,7 @@
 from jupyt5.infilling import (
     CellText,
     Segment,
+    count_left_out,
     measure_cell,
     measure_target,
     plan_example,
@@ -11,7 +12,7 @@ from jupyt5.infilling import (
 from jupyt5.infilling.texts import CountTokens
 from jupyt5.providers.base import FillRequest
 
-__all__ = ["estimate_tokens", "find_window", "plan_text"]
+__all__ = ["count_omitted", "estimate_tokens", "find_window", "plan_text"]
 
 # Bytes of source a token of a common code model's tokenizer; stack-independent rule of thumb,
 # the same as in the corpus' `num_tokens_estimate`.
@@ -48,6 +49,12 @@ def plan_text(
         skip_blank=request.skip_blank,
     )
     return plan, texts
+
+
+def count_omitted(request: FillRequest, count_tokens: CountTokens, *, budget_tokens: int) -> int:
+    """Return how many tokens of cells ``plan_text`` has no room for."""
+    plan, texts = plan_text(request, count_tokens, budget_tokens=budget_tokens)
+    return count_left_out(plan, [texts[position].view for position in sorted(texts)])
 
 
 def find_window(request: FillRequest) -> list[int]:

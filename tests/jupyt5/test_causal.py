@@ -273,3 +273,21 @@ def test_shared_beginnings() -> None:
     assert count_shared([1, 2, 3], [1, 2, 4, 5]) == 2
     assert count_shared([], [1]) == 0
     assert count_shared([1, 2], [1, 2]) == 2
+
+
+def test_a_request_says_how_long_a_prompt_may_be() -> None:
+    lines = "".join(f"x{number} = {number}\n" for number in range(300))
+    cells = (Cell(None, "code", lines),)
+    engine = Scripted("x = 1", Bytes())
+    provider = CausalProvider("x:", engine)
+    lengths: list[int] = []
+    for prompt_tokens in (None, 2000, 9000):
+        request = FillRequest(cells=cells, target_idx=0, prefix=lines, prompt_tokens=prompt_tokens)
+        list(provider.generate(request, 1, Sampling(), 0, threading.Event()))
+        lengths.append(len(engine.prompt))
+        preview = provider.preview(request, Sampling())
+        assert preview.num_tokens == len(engine.prompt)
+        assert (preview.num_left_out == 0) == (len(engine.prompt) >= len(lines))
+    quick, wanted, all_of_it = lengths
+    # The last is more than there is, and yet less than the model could take.
+    assert quick < 1100 < 1900 < wanted < 2100 < len(lines) <= all_of_it < engine.max_tokens

@@ -216,3 +216,24 @@ def test_a_truncated_model_is_refused(tmp_path: Path, places: dict[str, Path]) -
     path.write_bytes(places["gguf"].read_bytes()[:-4000])
     with pytest.raises(ProviderError, match="cannot be loaded"):
         load_provider(f"gguf:{path}")
+
+
+@needs_llama
+def test_a_state_grows_with_what_is_asked_of_it(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jupyt5.model.llama_engine._NUM_CELLS", 256)
+    small = load_engine("gguf", places)
+    assert small.make_room(200, 28) == 2
+    assert small.read(PROMPTS[0], NEVER) is not None
+    assert small.make_room(800, 100) == 2  # 1,024 cells
+    long = [*PROMPTS[0], *(10 + number % 200 for number in range(610))]
+    logits_V = small.read(long, NEVER)
+    monkeypatch.undo()
+    expected_V = load_engine("gguf", places).read(long, NEVER)
+    assert logits_V is not None
+    assert expected_V is not None
+    np.testing.assert_allclose(logits_V, expected_V, atol=0.02)
+    with pytest.raises(CheckpointError, match=r"1025 tokens .* takes 1024"):
+        small.make_room(1000, 25)
+    assert small.read(PROMPTS[1], NEVER) is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jupyt5.infilling import measure_cell, measure_target, render_messages, render_prompt
 from jupyt5.notebook import Cell
 from jupyt5.providers import FillRequest
-from jupyt5.providers.texts import estimate_tokens, plan_text
+from jupyt5.providers.texts import count_omitted, estimate_tokens, plan_text
 
 
 def cell(kind: str, source: str) -> Cell:
@@ -124,3 +124,13 @@ def test_a_target_keeps_prefix_and_suffix_apart(prefix: str, suffix: str) -> Non
     view = measured.view
     assert measured.cut(0, view.prefix_end) == prefix
     assert measured.cut(view.suffix_start, view.num_tokens) == suffix
+
+
+@given(st.integers(5, 80), st.text("a b\n", max_size=60), st.text("a b\n", max_size=60))
+def test_what_has_no_room_is_counted(budget: int, prefix: str, suffix: str) -> None:
+    request = FillRequest(cells=CELLS, target_idx=3, prefix=prefix, suffix=suffix)
+    plan, texts = plan_text(request, count_words, budget_tokens=budget)
+    shown = sum(segment.end - segment.start for segment in plan)
+    around = sum(text.view.num_tokens for text in texts.values())
+    assert count_omitted(request, count_words, budget_tokens=budget) == around - shown
+    assert count_omitted(request, count_words, budget_tokens=500) == 0

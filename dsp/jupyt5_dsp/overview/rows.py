@@ -40,6 +40,7 @@ class ProblemRow:
     num_correct: int
     prompt_tokens: int | None
     prompt_tokens_estimated: bool | None
+    prompt_tokens_left_out: int | None
     completion_tokens: float | None
     generation_s: float | None
     wall_s: float | None
@@ -55,7 +56,8 @@ class ProblemRow:
 class RunRow:
     """One run: what ``results.json`` says, and means over its valid problems.
 
-    ``pass_at_k`` and ``ci95`` are over valid problems; ``classes`` counts samples.
+    ``pass_at_k`` and ``ci95`` are over valid problems; ``classes`` counts samples;
+    ``num_prompts_cut`` counts valid problems of whose prompt a part did not fit the model.
     """
 
     run: str
@@ -73,6 +75,7 @@ class RunRow:
     pass_at_k_all: Mapping[int, float]
     classes: Mapping[str, int]
     prompt_tokens: float | None
+    num_prompts_cut: int
     completion_tokens: float | None
     generation_s: float | None
     wall_s: float | None
@@ -124,6 +127,7 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
         pass_at_k_all={int(k): value for k, value in results["pass_at_k"]["all"].items()},
         classes=classes,
         prompt_tokens=_mean([one.prompt_tokens for one in valid]),
+        num_prompts_cut=sum(bool(one.prompt_tokens_left_out) for one in valid),
         completion_tokens=_mean([one.completion_tokens for one in valid]),
         generation_s=_mean([one.generation_s for one in valid]),
         wall_s=_mean([one.wall_s for one in valid]),
@@ -161,6 +165,7 @@ def _read_problems(run_path: Path, name: str, results: Mapping[str, Any]) -> lis
             num_correct=problem["num_correct"],
             prompt_tokens=size.num_tokens if size else None,
             prompt_tokens_estimated=size.is_estimate if size else None,
+            prompt_tokens_left_out=size.num_left_out if size else None,
             completion_tokens=sums.tokens[task_id] / num_texts if num_texts else None,
             generation_s=size.generation_s if size else None,
             wall_s=_mean([wall_s for wall_s, _ in times]),

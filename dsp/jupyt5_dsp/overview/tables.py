@@ -42,6 +42,7 @@ def list_run_records(runs: Sequence[RunRow]) -> list[dict[str, object]]:
                 "num_problems",
                 "num_valid",
                 "num_samples",
+                "num_prompts_cut",
             )
         }
         for k in list_ks(runs):
@@ -95,7 +96,14 @@ def render_markdown(runs: Sequence[RunRow]) -> str:
     """Return the table of runs in Markdown."""
     ks = list_ks(runs)
     header = ["suite", "provider", "valid", "samples", *(f"pass@{k} [95 %]" for k in ks)]
-    header += [*CLASSES, "prompt tokens", "answer tokens", "s a problem", "s a sample"]
+    header += [
+        *CLASSES,
+        "prompt tokens",
+        "prompts cut",
+        "answer tokens",
+        "s a problem",
+        "s a sample",
+    ]
     lines = [header, ["---"] * len(header)]
     for run in runs:
         name = run.suite_version + (f" ({run.options})" if run.options else "")
@@ -109,6 +117,7 @@ def render_markdown(runs: Sequence[RunRow]) -> str:
                 *(word_rate(run, k) for k in ks),
                 *(f"{run.classes[kind]:,}" for kind in CLASSES),
                 word_number(run.prompt_tokens, 0),
+                f"{run.num_prompts_cut:,}",
                 word_number(run.completion_tokens, 0),
                 word_number(run.generation_s, 2),
                 word_number(run.wall_s, 3),

@@ -80,6 +80,7 @@ def _iter_rows(runs: Sequence[RunRow], ks: Sequence[int]) -> Iterator[Mapping[st
             "rates": [word_rate(run, k) for k in ks],
             "classes": [f"{run.classes[kind]:,}" for kind in CLASSES],
             "prompt_tokens": word_number(run.prompt_tokens, 0),
+            "prompts_cut": f"{run.num_prompts_cut:,}",
             "completion_tokens": word_number(run.completion_tokens, 0),
             "generation_s": word_number(run.generation_s, 2),
             "wall_s": word_number(run.wall_s, 3),

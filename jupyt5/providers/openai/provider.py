@@ -21,7 +21,7 @@ from jupyt5.providers.openai.bodies import (
 from jupyt5.providers.openai.failures import Explainer, RefusalError
 from jupyt5.providers.openai.settings import OpenAISettings, parse_address
 from jupyt5.providers.openai.transport import DONE, Transport
-from jupyt5.providers.texts import estimate_tokens
+from jupyt5.providers.texts import count_omitted, estimate_tokens
 
 __all__ = ["OpenAIProvider", "load_openai_provider"]
 
@@ -93,15 +93,17 @@ class OpenAIProvider:
 
     def preview(self, request: FillRequest, sampling: Sampling) -> Preview:
         """Return the texts that are sent, the key never among them; see ``Provider.preview``."""
+        budget_tokens = request.prompt_tokens or self._settings.budget_tokens
         body = build_body(
             self._address,
             request,
             sampling,
             seed=0,
-            budget_tokens=request.prompt_tokens or self._settings.budget_tokens,
+            budget_tokens=budget_tokens,
         )
         text = render_body(body)
-        return Preview(text, estimate_tokens(text))
+        num_left_out = count_omitted(request, estimate_tokens, budget_tokens=budget_tokens)
+        return Preview(text, estimate_tokens(text), num_left_out)
 
     async def _ask_all(self, bodies: list[Body], put: _Put) -> None:
         free = asyncio.Semaphore(_NUM_PARALLEL)
