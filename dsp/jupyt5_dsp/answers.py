@@ -18,8 +18,8 @@ def take_answer(raw: str, request: FillRequest, stops: Sequence[str], function: 
 
     An answer that goes on from the prompt ends before the first stop; what a model writes after
     it, fences too, says nothing. Talk and fences around an answer are removed. An answer that
-    gives the function asked for as a whole, at the left margin, is taken as it is: moved below the
-    prompt's header it would be a function inside a function.
+    gives the function asked for as a whole, at the left margin or as a member of a class there, is
+    taken as it is: moved below the prompt's header it would be a function inside a function.
 
     Args:
         raw: All that the model wrote.
@@ -73,14 +73,29 @@ def _find_whole(raw: str, stops: Sequence[str], function: str) -> str | None:
 
 
 def _cut_whole(text: str, stops: Sequence[str], function: str) -> str | None:
-    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(function)}\b", text, re.MULTILINE)
+    name = re.escape(function)
+    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{name}\b", text, re.MULTILINE) or re.search(
+        rf"(?<=\n)[ \t]+(?:async[ \t]+)?def[ \t]+{name}\b", text
+    )
     # Who begins with an indented line goes on from the header, and repeats it later.
     if found is None or _is_indented(text):
         return None
-    before = text[: found.start()]
-    if not _parses(f"{before}def decorated(): pass"):
-        before = ""  # talk
+    before = _drop_talk(text[: found.start()], found[0])
+    if before is None:
+        return None
     return f"{before}{found[0]}{cut_at_stop(text[found.end() :], stops)}".strip("\n")
+
+
+def _drop_talk(before: str, header: str) -> str | None:
+    """Return the code before a function; None if a member has no class at the left margin there."""
+    indent = header[: len(header) - len(header.lstrip())]
+    classes = [found.start() for found in re.finditer(r"^class\b", before, re.MULTILINE)]
+    if indent and not classes:
+        return None
+    for start in (0, *classes) if indent else (0,):
+        if _parses(f"{before[start:]}{indent}def decorated(): pass"):
+            return before[start:]
+    return None if indent else ""
 
 
 def _is_indented(text: str) -> bool:

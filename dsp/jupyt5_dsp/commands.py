@@ -285,9 +285,8 @@ def _list_hidden(problems_path: Path) -> list[Path]:
 def _list_telling(args: argparse.Namespace) -> list[Path]:
     """Return folders with answers of other runs, and findings that quote what tests expect."""
     folders = list_sibling_runs(args.out)
-    if args.samples and args.samples != GOLD:
-        folders.append(Path(args.samples).parent)
-    return folders
+    files = [args.validation, args.samples if args.samples != GOLD else None]
+    return folders + [Path(file).parent for file in files if file]
 
 
 def _read_execution(

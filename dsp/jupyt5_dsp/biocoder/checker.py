@@ -125,9 +125,10 @@ class OutputChecker:
     def _repair(self, test: OutputTest, attempt: Attempt) -> tuple[str, tuple[str, ...]]:
         if not attempt.source.strip():
             return "", ()  # the program without any solution
+        is_member = test.slot.is_member
         if not self._corrects:
-            return assemble(test.problem, attempt.source), ()
-        corrected = correct(test.problem, attempt.source)
+            return assemble(test.problem, attempt.source, is_member=is_member), ()
+        corrected = correct(test.problem, attempt.source, is_member=is_member)
         return corrected.solution, corrected.repairs
 
     def _expect(self, test: OutputTest, execute: Execute) -> _Golden:

@@ -17,6 +17,7 @@ __all__ = ["Corrected", "assemble", "correct"]
 _FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_CUTS = 200
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,31 @@ class Corrected:
     repairs: tuple[str, ...]
 
 
-def assemble(problem: BioProblem, completion: str) -> str:
+def assemble(problem: BioProblem, completion: str, *, is_member: bool = False) -> str:
     """Return the whole solution: the completion if it has the function, else header and body.
 
     A whole function may be indented as a body is; it comes back at the left margin, with all
-    that stands before and after it.
+    that stands before and after it. A member may come inside a class: then it alone is taken,
+    with the imports above the class.
+
+    Args:
+        problem: Names the function.
+        completion: What a model answered.
+        is_member: Whether the solution stands in a class of the test program.
     """
     whole = _take_whole(problem, completion)
+    if whole is None and is_member:
+        whole = _take_member(problem, completion)
     return f"{end_signature(problem)}\n{completion}" if whole is None else whole
 
 
-def correct(problem: BioProblem, completion: str) -> Corrected:
+def correct(problem: BioProblem, completion: str, *, is_member: bool = False) -> Corrected:
     """Repair what keeps a completion from being read, and return the whole solution.
 
     In this order: characters outside ASCII become blanks; a Markdown fence is taken off; text
     before the function is dropped if the function is there; a body at the left margin is
-    indented; lines are cut from the end, at most 200, until the solution can be parsed.
+    indented; lines are cut from the end, at most 200, until the solution can be parsed. Arguments
+    as of ``assemble``.
     """
     repairs: list[str] = []
     text = completion
@@ -58,9 +68,10 @@ def correct(problem: BioProblem, completion: str) -> Corrected:
     if fenced:
         change(fenced[1], "fence removed")
     change(_drop_echo(problem, text), "text before the function removed")
-    if _take_whole(problem, text) is None:
+    is_body = _take_whole(problem, text) is None
+    if is_body and not (is_member and _take_member(problem, text)):
         change(_indent_body(text), "body indented")
-    solution = assemble(problem, text)
+    solution = assemble(problem, text, is_member=is_member)
     shorter = _cut_end(solution) if problem.language == "python" else solution
     if shorter != solution:
         repairs.append("end cut")
@@ -80,6 +91,27 @@ def _take_whole(problem: BioProblem, text: str) -> str | None:
     ):
         return None
     return whole
+
+
+def _take_member(problem: BioProblem, text: str) -> str | None:
+    """Return the function out of a class around it, with the imports before the class."""
+    source = move_to_margin(text)
+    try:
+        body = ast.parse(source).body
+    except _UNREADABLE:
+        return None
+    if any(isinstance(one, ast.Return) for one in body):
+        return None  # a body with a class of its own in it
+    lines = source.split("\n")
+    imports = [ast.unparse(one) for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
+    names = (problem.function, *problem.other_names)
+    for around in (one for one in body if isinstance(one, ast.ClassDef)):
+        for node in around.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names:
+                start = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+                member = move_to_margin("\n".join(lines[start : node.end_lineno]))
+                return "\n".join([*imports, member])
+    return None
 
 
 def _drop_echo(problem: BioProblem, text: str) -> str:
@@ -110,6 +142,6 @@ def _cut_end(solution: str) -> str:
 def _parses(text: str) -> bool:
     try:
         ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except _UNREADABLE:
         return False
     return True

@@ -3,13 +3,15 @@
 The published rule puts four spaces before every line but the first of a class member, inside
 multi-line strings too. Here a line that begins inside a string stays as it is, so that a solution
 prints what its author wrote. What a solution imports before a member is imported for the whole
-program, since a method does not see the names of its class. Reference and hypothesis are treated
-alike. The rest is as published.
+program, since a method does not see the names of its class, and what any solution imports from
+``__future__``, which Python accepts nowhere else. Reference and hypothesis are treated alike. The
+rest is as published.
 """
 
 import ast
 import io
 import tokenize
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jupyt5.errors import ProblemSetError
@@ -49,9 +51,11 @@ class Slot:
 
     def insert(self, solution: str) -> str:
         """Return the program with ``solution`` in it."""
-        if not self.is_member:
-            return self.before + solution + self.after
-        return _add_imports(self.before, solution) + indent_member(solution) + self.after
+        on_top, solution = _take_futures(solution)
+        if self.is_member:
+            on_top += _list_imports(solution)
+            solution = indent_member(solution)
+        return _put_on_top(self.before, on_top) + solution + self.after
 
 
 def find_slot(context: str, task_id: str) -> Slot:
@@ -115,16 +119,33 @@ def list_string_lines(source: str) -> frozenset[int]:
     return frozenset(inside)
 
 
-def _add_imports(before: str, solution: str) -> str:
-    """Put a solution's imports at the top of a program, behind those from ``__future__``."""
+def _take_futures(solution: str) -> tuple[list[str], str]:
+    """Return imports from ``__future__``, and the solution with empty lines in their place."""
+    lines = solution.split("\n")
+    taken: list[str] = []
+    for node in _parse_body(solution):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            own = lines[node.lineno - 1 : node.end_lineno]
+            taken += own
+            lines[node.lineno - 1 : node.end_lineno] = [""] * len(own)
+    return taken, "\n".join(lines)
+
+
+def _list_imports(solution: str) -> list[str]:
+    body = _parse_body(solution)
+    return [ast.unparse(one) for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
+
+
+def _parse_body(solution: str) -> list[ast.stmt]:
     try:
-        body = ast.parse(solution).body
+        return ast.parse(solution).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return before
-    added = [
-        f"{ast.unparse(one)}\n" for one in body if isinstance(one, ast.Import | ast.ImportFrom)
-    ]
+        return []
+
+
+def _put_on_top(before: str, added: Sequence[str]) -> str:
+    """Put lines at the top of a program, behind its imports from ``__future__``."""
     lines = before.splitlines(keepends=True)
     futures = [idx for idx, line in enumerate(lines) if line.startswith("from __future__")]
     start = futures[-1] + 1 if futures else 0
-    return "".join([*lines[:start], *added, *lines[start:]])
+    return "".join([*lines[:start], *(f"{line}\n" for line in added), *lines[start:]])

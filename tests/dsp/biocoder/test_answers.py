@@ -1,7 +1,9 @@
 """Answers as chat models give them, from the raw text to the program that is run."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -43,6 +45,7 @@ ANSWERS: Mapping[str, str] = {
     "spaced otherwise, in a fence": "```python\nimport math\n{close}{body}```",
     "spaced otherwise": "import math\n{close}{body}",
     "annotated, after talk": "Here it is:\n```python\nimport math\n{annotated}{body}```\nIt adds.",
+    "from the future": "from __future__ import annotations\nimport math\n\n{header}{body}",
     "body": "\n    import math{body}",
     "body in a fence": "```python\n    import math{body}```",
     "echoed exactly": "```python\n{header}\n    import math{body}```",
@@ -79,6 +82,27 @@ def test_every_usual_form_of_an_answer_runs(rows_path: Path, name: str) -> None:
     exec(program, names)  # noqa: S102  our own program
     assert names["found"] == 3
     assert "\nText at the margin." in program
+
+
+IN_CLASS = "import math\n\nclass B(A):\n    x = 1\n\n{member}\n    def g(self):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [IN_CLASS, f"Here it is:\n\n```python\n{IN_CLASS}```\nIt adds.", f"Like this:\n{IN_CLASS}"],
+)
+def test_a_member_may_come_in_its_class(tmp_path: Path, raw: str) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", [make_row("t", MEMBER, MEMBER_CONTEXT)])
+    problem_set = load_suite(find_suite("biocoder"), path)
+    (problem,) = load_problems(path)
+    member = indent(f"{problem.signature}:{BODY}", "    ").replace("    Text", "Text")
+    text = take(problem_set, "t", raw.format(member=member))
+    slot = find_slot(problem.context, "t")
+    program = slot.insert(assemble(problem, text, is_member=slot.is_member))
+    names: dict[str, object] = {"math": math} if "Like this" in raw else {}
+    exec(program, names)  # noqa: S102  our own program
+    assert names["found"] == 3
+    assert "class B" not in program
 
 
 REFERENCES = {

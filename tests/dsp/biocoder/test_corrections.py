@@ -1,8 +1,10 @@
 """From a completion to a solution."""
 
+from textwrap import indent
+
 import pytest
 
-from jupyt5_dsp.biocoder.corrections import assemble, correct
+from jupyt5_dsp.biocoder.corrections import Corrected, assemble, correct
 from jupyt5_dsp.biocoder.records import BioProblem
 
 PROBLEM = BioProblem(
@@ -47,3 +49,25 @@ def test_repairs(completion: str, solution: str, repairs: tuple[str, ...]) -> No
     corrected = correct(PROBLEM, completion)
     assert corrected.solution == solution
     assert corrected.repairs == repairs
+
+
+MEMBER = "@cached\ndef f(self):\n    return 1"
+IN_CLASS = (
+    f"import os\n\n\nclass A(B):\n    x = 2\n\n{indent(MEMBER, '    ')}\n\n    def g(self): ...\n"
+)
+
+
+@pytest.mark.parametrize("completion", [IN_CLASS, indent(IN_CLASS, "    "), f"\n{IN_CLASS}"])
+def test_a_member_comes_out_of_its_class(completion: str) -> None:
+    assert assemble(PROBLEM, completion, is_member=True) == f"import os\n{MEMBER}"
+    # A function of that name in some class is not the function at the top of a module.
+    assert assemble(PROBLEM, completion).startswith("@cached\ndef f(a):\n")
+
+
+def test_a_member_in_its_class_needs_no_repair() -> None:
+    assert correct(PROBLEM, IN_CLASS, is_member=True) == Corrected(f"import os\n{MEMBER}", ())
+
+
+def test_a_body_may_have_a_class_of_its_own() -> None:
+    body = "    class A:\n        def f(self): pass\n    return A"
+    assert assemble(PROBLEM, body, is_member=True) == f"@cached\ndef f(a):\n{body}"

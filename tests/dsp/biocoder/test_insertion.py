@@ -42,3 +42,16 @@ def test_there_is_exactly_one_marker(context: str) -> None:
 def test_a_marker_in_a_comment_is_noticed() -> None:
     assert find_slot(f"x = 1\n# {MARKER}\n", "t").is_comment
     assert not find_slot(f"class A:\n    {MARKER}\n", "t").is_comment
+
+
+@pytest.mark.parametrize("before", ["", '"""About."""\nfrom __future__ import division\n'])
+@pytest.mark.parametrize("place", [MARKER, f"class A:\n    {MARKER}"])
+def test_what_comes_from_the_future_comes_first(before: str, place: str) -> None:
+    future = "from __future__ import (\n    annotations,\n)\n"
+    solution = f"{future}import os\n\ndef f(a: b = 0):\n    return os"
+    program = find_slot(f"{before}{place}\n", "t").insert(solution)
+    names: dict[str, object] = {}
+    exec(program, names)  # noqa: S102  our own program
+    assert program.count("annotations") == 1
+    found = vars(names["A"])["f"] if "class" in place else names["f"]
+    assert found(0) is names["os"]  # pyright: ignore[reportCallIssue]
