@@ -40,6 +40,7 @@ NODE_PROGRAMS = {
     "npx": "lib/node_modules/npm/bin/npx-cli.js",
 }
 MAX_SHOWN_LINES = 60
+SAY_EVERY_S = 30
 KERNEL_MODULES = "ipykernel.kernelapp, ipykernel.ipkernel, numpy"
 
 # What changes an install besides the sources, which are used in place.
@@ -242,7 +243,7 @@ def run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.monotonic()
     try:
-        answer = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=cwd,
             env=env,
@@ -250,14 +251,28 @@ def run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            check=False,
         )
     except OSError as exc:
         raise SetupError(f"{command[0]} could not be started ({exc}). {hint}") from exc
-    if answer.returncode:
-        print(*answer.stdout.splitlines()[-MAX_SHOWN_LINES:], sep="\n", file=sys.stderr)
-        raise SetupError(f"`{' '.join(command)}` ended with exit code {answer.returncode}. {hint}")
+    output = watch(process, started)
+    if process.returncode:
+        print(*output.splitlines()[-MAX_SHOWN_LINES:], sep="\n", file=sys.stderr)
+        raise SetupError(f"`{' '.join(command)}` ended with exit code {process.returncode}. {hint}")
     say(f"done in {time.monotonic() - started:.0f} s")
+
+
+def watch(process: subprocess.Popen[str], started: float) -> str:
+    """Wait for a process and return its output; say now and then that it is still at work."""
+    with process:
+        try:
+            while True:
+                try:
+                    return process.communicate(timeout=SAY_EVERY_S)[0]
+                except subprocess.TimeoutExpired:
+                    say(f"still at work after {time.monotonic() - started:.0f} s")
+        except BaseException:
+            process.kill()
+            raise
 
 
 def say(text: str) -> None:

@@ -13,9 +13,10 @@ export interface IRange {
   end: number;
 }
 
-// What nbgrader leaves where it has cut a solution out. The indentation stays in the cell.
+// What nbgrader leaves where it has cut a solution out. The indentation, a group of its own (Safari
+// before 16.4 knows no look-behind), stays in the cell.
 const STUB =
-  /(?<=^[ \t]*)(?:# ?YOUR CODE HERE[^\n]*(?:\n[ \t]*raise NotImplementedError[^\n]*)?|raise NotImplementedError(?:\(\))?[ \t]*(?:#[^\n]*)?)$/im;
+  /^([ \t]*)(?:# ?YOUR CODE HERE[^\n]*(?:\n[ \t]*raise NotImplementedError[^\n]*)?|raise NotImplementedError(?:\(\))?[ \t]*(?:#[^\n]*)?)$/im;
 const COMMENTS_ONLY = /^(?:[ \t]*(?:#[^\n]*)?(?:\n|$))*$/;
 
 /**
@@ -38,7 +39,7 @@ export function findSolutionCells(cells: readonly ISolutionView[]): number[] {
 export function findOpening(source: string): IRange | null {
   const stub = STUB.exec(source);
   if (stub) {
-    return { start: stub.index, end: stub.index + stub[0].length };
+    return { start: stub.index + stub[1].length, end: stub.index + stub[0].length };
   }
   if (source.trim() === '') {
     return { start: 0, end: source.length };

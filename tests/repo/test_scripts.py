@@ -179,3 +179,19 @@ def test_digest_sees_a_changed_file(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert setup_env.digest([source, tmp_path / "absent"]) == before
     source.write_text("2")
     assert setup_env.digest([source]) != before
+
+
+def test_a_long_step_says_that_it_is_at_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    setup_env = load("setup_env", monkeypatch)
+    monkeypatch.setattr(setup_env, "SAY_EVERY_S", 0.2)
+    sleep = "import time; print('many words'); time.sleep(0.7)"
+    setup_env.run([sys.executable, "-c", sleep], "Do this.")
+    said = capsys.readouterr().err
+    assert "still at work after" in said
+    assert "done in" in said
+    assert "many words" not in said
+    with pytest.raises(setup_env.SetupError, match=r"exit code 3\. Do this"):
+        setup_env.run([sys.executable, "-c", "print('oops'); raise SystemExit(3)"], "Do this.")
+    assert "oops" in capsys.readouterr().err
