@@ -17,8 +17,9 @@ from jupyt5.execution.engine import Found, Judged, Opened, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.scratch import remove_folder
 from jupyt5.execution.setting import Setting
-from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.execution.views import make_view
 from jupyt5.notebook import Notebook
 from jupyt5_dsp.copies import Copies, plan_copies
 from jupyt5_dsp.fingerprint import digest_files

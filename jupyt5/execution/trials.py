@@ -18,11 +18,12 @@ from jupyt5.execution.evidence import read_sample
 from jupyt5.execution.interpreters import Interpreter, find_interpreter
 from jupyt5.execution.jobs import Attempt, Job, Limits, Task
 from jupyt5.execution.sandbox import Sandbox, choose_sandbox
+from jupyt5.execution.scratch import remove_folder
 from jupyt5.execution.setting import Setting
 from jupyt5.execution.suspicion import find_suspicions
 from jupyt5.execution.suspicion_source import parse_source
 from jupyt5.execution.verdicts import SUSPECT, Verdict, VerdictKind, judge
-from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.execution.views import make_view
 
 __all__ = ["Trial", "Tried", "find_walls", "judge_live", "rank", "try_fresh"]
 

@@ -2,11 +2,12 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Set
 from pathlib import Path
 
-__all__ = ["HOME_NAME", "WORK_NAME", "copy_view", "make_view", "remove_folder"]
+from jupyt5.execution.scratch import make_folder
+
+__all__ = ["HOME_NAME", "WORK_NAME", "copy_view", "make_view"]
 
 WORK_NAME, HOME_NAME = "jupyt5/work", "jupyt5/home"
 
@@ -29,7 +30,7 @@ def make_view(
     Returns:
         A new temporary folder, to be removed with ``remove_folder``.
     """
-    root_path = Path(tempfile.mkdtemp(prefix="j5-view-"))
+    root_path = make_folder("view")
     work_path, home_path = root_path / WORK_NAME, root_path / HOME_NAME
     if source_path is None:
         work_path.mkdir(parents=True)
@@ -46,22 +47,9 @@ def make_view(
 
 def copy_view(view_path: Path) -> Path:
     """Return a writable copy of a view, for a worker without an overlay."""
-    copy_path = Path(tempfile.mkdtemp(prefix="j5-run-"))
+    copy_path = make_folder("run")
     shutil.copytree(view_path, copy_path, dirs_exist_ok=True)
     return copy_path
-
-
-def remove_folder(path: Path) -> None:
-    """Remove a folder, even if somebody took away its own permissions."""
-    shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
-        return
-    for folder, folder_names, _ in os.walk(path):
-        for name in folder_names:
-            entry_path = Path(folder, name)
-            if not entry_path.is_symlink():
-                entry_path.chmod(0o700)
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def _copy_folder(

@@ -19,9 +19,10 @@ from jupyt5.errors import ExecutionError
 from jupyt5.execution.evidence import make_reply
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Task
 from jupyt5.execution.sandbox import WORKER_PATH
+from jupyt5.execution.scratch import remove_folder
 from jupyt5.execution.setting import Setting
 from jupyt5.execution.verdicts import CellReply, Stage
-from jupyt5.execution.views import HOME_NAME, WORK_NAME, copy_view, remove_folder
+from jupyt5.execution.views import HOME_NAME, WORK_NAME, copy_view
 
 __all__ = ["Message", "WorkerProcess"]
 

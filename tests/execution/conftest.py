@@ -13,8 +13,9 @@ from jupyt5.execution.engine import Found, Judged, run_job
 from jupyt5.execution.interpreters import Interpreter, find_interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Job, Limits, Task
 from jupyt5.execution.sandbox import Sandbox, choose_sandbox
+from jupyt5.execution.scratch import remove_folder
 from jupyt5.execution.setting import Setting
-from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.execution.views import make_view
 
 GRADED = "assert add(2, 3) == 5\nassert add(0, 0) == 0\n"
 # Generous, for machines with more to do than this.

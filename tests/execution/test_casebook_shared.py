@@ -14,8 +14,9 @@ from jupyt5.execution.engine import Judged, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Isolation, Job, Limits
 from jupyt5.execution.sandbox import Sandbox
+from jupyt5.execution.scratch import remove_folder
 from jupyt5.execution.setting import Setting
-from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.execution.views import make_view
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

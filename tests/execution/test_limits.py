@@ -17,7 +17,8 @@ from jupyt5.execution.engine import Judged
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Isolation
 from jupyt5.execution.sandbox import Sandbox, choose_sandbox
-from jupyt5.execution.views import make_view, remove_folder
+from jupyt5.execution.scratch import remove_folder
+from jupyt5.execution.views import make_view
 
 pytestmark = pytest.mark.kernel
 
