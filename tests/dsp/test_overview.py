@@ -1,9 +1,7 @@
 """The report on several runs: the same numbers in every form, and nothing of them is markup."""
 
 import csv
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +10,19 @@ import pytest
 
 from jupyt5.console import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from jupyt5_dsp.cli import main
-from jupyt5_dsp.overview.charts import draw_scatter
 from jupyt5_dsp.overview.rows import CLASSES, read_run
 from jupyt5_dsp.report.view import VERDICT_MEANINGS
 
-HOSTILE = "</style><script>alert(1)</script> | x"
+from .overview_runs import HOSTILE, write_run
 
 
-def write_run(folder: Path, **changes: Any) -> Path:
-    """Write the files of a run over two problems, A in 2 of 4 samples right, B not usable."""
-    problems = [
-        {"task_id": "A", "usable": "yes", "num_samples": 4, "num_correct": 2},
-        {"task_id": "B", "usable": "no", "num_samples": 1, "num_correct": 0},
-    ]
-    results = {
-        "suite": "humaneval",
-        "suite_version": "humaneval-v1",
-        "provider": "jupyt5:nano",
-        "settings": {"options": {"presentation": "prompt"}},
-        "partial": False,
-        "strict": False,
-        "num_problems": 2,
-        "num_valid": 1,
-        "num_samples": 5,
-        "pass_at_k": {"valid": {"1": 0.5, "2": 5 / 6}, "all": {"1": 0.25, "2": 5 / 12}},
-        "ci95": {"valid": {"1": [0.25, 0.75], "2": None}, "all": {}},
-        "verdict_counts": {"passed": 2, "wrong": 1, "exit": 1, "invalid": 1},
-        "problems": problems,
-        **changes,
-    }
-    samples = [{"task_id": "A", "completion": "x" * 35}] * 4
-    verdicts = [
-        {"task_id": "A", "sample_idx": idx, "wall_s": 0.5 * idx, "cpu_s": 0.1} for idx in range(4)
-    ]
-    # An earlier verdict on a sample that was run again does not count.
-    verdicts.insert(0, {"task_id": "A", "sample_idx": 3, "wall_s": 99.0, "cpu_s": 99.0})
-    prompts = [
-        {"task_id": "A", "num_chars": 400, "num_tokens": 100, "is_estimate": False}
-        | {"generation_s": 2.0},
-        {"task_id": "B", "num_chars": 9, "num_tokens": 3, "is_estimate": True},
-    ]
-    folder.mkdir(parents=True)
-    (folder / "results.json").write_text(json.dumps(results))
-    for name, lines in (("samples", samples), ("verdicts", verdicts), ("prompts", prompts)):
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text)
-    return folder
+def report(out: Path, *runs: Path) -> str:
+    assert main(["report", *map(str, runs), "--out", str(out)]) == EXIT_OK
+    return (out / "report.html").read_text()
+
+
+def list_texts(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
 def test_every_verdict_has_one_class() -> None:
@@ -70,18 +35,20 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     assert run.classes == {
         "passed": 2, "wrong": 1, "syntax": 0, "error": 1, "limits": 0, "not judged": 1,
     }  # fmt: skip
-    assert (run.ci95, run.pass_at_k_all[1]) == ({1: (0.25, 0.75)}, 0.25)
+    assert (run.ci95["valid"], run.pass_at_k["all"][1]) == ({1: (0.25, 0.75)}, 0.25)
     # Means over valid problems: B counts in none of them.
     assert (run.prompt_tokens, run.completion_tokens) == (100, 10)
-    assert (run.generation_s, run.wall_s) == (2.0, 0.75)
+    assert (run.generation_s, run.wall_s, run.num_attempted) == (2.0, 0.75, 1)
     assert [problem.pass_rate for problem in run.problems] == [0.5, 0.0]
+    assert [problem.whole_prompt_tokens for problem in run.problems] == [125, 3]
 
 
 def test_all_forms_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = write_run(tmp_path / "nano")
-    second = write_run(tmp_path / "other", suite="mbpp", provider=HOSTILE, partial=True)
+    changes: dict[str, Any] = {"suite": "mbpp", "suite_version": "mbpp-v1", "partial": True}
+    second = write_run(tmp_path / "other", provider=HOSTILE, **changes)
     out = tmp_path / "overview"
-    assert main(["report", str(second), str(first), "--out", str(out)]) == EXIT_OK
+    page = report(out, second, first)
     assert capsys.readouterr().out.strip() == str(out / "report.html")
     frame = pd.read_parquet(out / "runs.parquet")
     assert list(frame["suite"]) == ["humaneval", "mbpp"]
@@ -94,62 +61,108 @@ def test_all_forms_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert list(problems["run"] + "/" + problems["task_id"]) == [
         "nano/A", "nano/B", "other/A", "other/B",
     ]  # fmt: skip
-    assert "| 50.0% [25.0%, 75.0%] | 83.3% |" in (out / "report.md").read_text()
+    markdown = (out / "report.md").read_text()
+    assert "| nano | humaneval-v1 | `jupyt5:nano` | n = 4, T = 0.8 | 1/2 | 50.0% [25.0%" in markdown
+    assert "- other was broken off." in markdown
+    assert "pass@k over valid problems" in markdown
 
-    page = (out / "report.html").read_text()
-    assert page.count("50.0% [25.0%, 75.0%]") == 2
+    # Once in the matrix of providers and suites, once in the table.
+    assert list_texts(page).count("50.0% [25.0%, 75.0%]") == 4
     assert "<script" not in page
     assert "&lt;/style&gt;&lt;script&gt;" in page
-    assert len(re.findall(r'<circle class="dot ', page)) == 2
-    assert "A: 100 tokens, 50%" in page
-    assert "pass@1 50.0%, 95 %: 25.0% to 75.0%" in page
     assert re.search(r"script-src|https?://", page) is None
 
 
-def test_runs_of_one_provider_keep_apart(tmp_path: Path) -> None:
-    options = [{"options": {"presentation": name}} for name in ("prompt", "markdown")]
-    runs = [write_run(tmp_path / f"r{idx}", settings=one) for idx, one in enumerate(options)]
-    out = tmp_path / "overview"
-    assert main(["report", *map(str, runs), "--out", str(out)]) == EXIT_OK
-    page = (out / "report.html").read_text()
-    for name in ("humaneval, jupyt5:nano (r0)", "humaneval, jupyt5:nano (r1)"):
-        assert page.count(f">{name}</text>") == 2
-    assert "presentation=markdown" in page
+def test_runs_csv_has_every_setting(tmp_path: Path) -> None:
+    cold = write_run(tmp_path / "cold", settings={"temperature": 0.2, "num_samples": 8})
+    given = {"num_samples": None, "model_sha256": None, "options": {"set": "all"}}
+    file = write_run(tmp_path / "file", suite="mbpp", settings=given)
+    report(tmp_path / "o", cold, file)
+    frame = pd.read_csv(tmp_path / "o" / "runs.csv").set_index("run")
+    for name, value in {
+        "n": 8, "temperature": 0.2, "top_p": 0.95, "top_k": 0, "max_tokens": 256, "seed": 0,
+        "prompt_tokens": 8192, "num_context_cells": 3, "num_following_cells": 1,
+        "timeout_s": 10.0, "model_sha256": "f00", "num_attempted": 1, "num_distinct": 1,
+        "option_presentation": "prompt", "pass_at_1_all_low": 0.1, "pass_at_1_all_high": 0.4,
+    }.items():  # fmt: skip
+        assert frame.loc["cold", name] == value, name
+    for name in ("option_set", "pass_at_1_distinct", "pass_at_1_attempted_low"):
+        assert pd.isna(frame.loc["cold", name])
+    assert (frame.loc["file", "option_set"], frame.loc["file", "n"]) == ("all", 4)
+
+
+def test_rows_tell_runs_apart(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "plain"),
+        write_run(tmp_path / "cold", settings={"temperature": 0.2}),
+        write_run(tmp_path / "md", settings={"options": {"presentation": "markdown"}}),
+        write_run(tmp_path / "seed", settings={"seed": 1}, strict=True),
+        write_run(tmp_path / "own", suite="squares", suite_version="squares-v1"),
+    ]
+    page = report(tmp_path / "o", *runs)
+    rows = dict(re.findall(r'class="mark .*?</svg>(\w+)</th>.*?"settings">([^<]*)<', page, re.S))
+    assert rows == {
+        # The default of the suite is not said; of a suite that nobody knows here, all is.
+        "plain": "n = 4, T = 0.8, seed 0",
+        "cold": "n = 4, T = 0.2, seed 0",
+        "md": "n = 4, T = 0.8, presentation=markdown, seed 0",
+        "seed": "n = 4, T = 0.8, seed 1, strict",
+        "own": "n = 4, T = 0.8, presentation=prompt",
+    }
 
 
 def test_folders_of_one_name_keep_apart(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / name) for name in ("a/gold", "b/gold", "b/nano", "b/b/gold")]
     out = tmp_path / "overview"
-    argv = ["report", *map(str, folders), str(folders[0] / ".." / "gold"), "--out", str(out)]
-    assert main(argv) == EXIT_OK
+    page = report(out, *folders, folders[0] / ".." / "gold")
     names = ["a/gold", f"{tmp_path.name}/b/gold", "b/b/gold", "nano"]
     assert sorted(pd.read_parquet(out / "runs.parquet")["run"]) == sorted(names)
     assert set(pd.read_csv(out / "problems.csv")["run"]) == set(names)
-    page = (out / "report.html").read_text()
     for name in names:
-        assert f"({name})</text>" in page
+        assert page.count(f">{name}</text>") == 2
 
 
-def test_no_problem_is_missing_from_the_scatter(tmp_path: Path) -> None:
-    row = read_run(write_run(tmp_path / "run"))
-    problem = row.problems[0]
-    # Equal ones share a dot and are counted in its words.
-    apart = [replace(problem, task_id=f"P{n}", prompt_tokens=n) for n in range(1, 2001)]
-    equal = [replace(problem, task_id=f"Q{n}", prompt_tokens=3000) for n in range(7)]
-    chart = draw_scatter([replace(row, problems=(*apart, *equal))])
-    assert chart.count('<circle class="dot ') == 2001
-    assert "Q0, Q1, Q2 and 4 more: 3,000 tokens, 50%" in chart
-    assert "2007 problems of 1 runs" in chart
+def test_runs_with_few_samples_are_marked(tmp_path: Path) -> None:
+    problem = {"usable": "yes", "num_samples": 1, "num_correct": 1}
+    problems = [{"task_id": "A", **problem}, {"task_id": "B", **problem, "num_samples": 0}]
+    rates = {"valid": {"1": 0.5}, "attempted": {"1": 0.99}}
+    ends = {"valid": {}, "attempted": {"1": [0.8, 1.0]}}
+    changes: dict[str, Any] = {"problems": problems, "num_valid": 2, "pass_at_k": rates}
+    few = write_run(tmp_path / "few", ci95=ends, **changes)
+    page = report(tmp_path / "o", few, write_run(tmp_path / "whole"))
+    assert list_texts(page).count("1 of 2 attempted") == 2  # in the table and the chart
+    assert "attempted: 99.0% [80.0%, 100.0%]" in list_texts(page)
+    note = "few has samples of 1 of 2 valid problems. The others count as failed"
+    markdown = (tmp_path / "o" / "report.md").read_text()
+    for text in (page, markdown):
+        assert note in text
+    assert "| **1 of 2 attempted** | 50.0% |" in markdown
+    assert list(pd.read_csv(tmp_path / "o" / "runs.csv")["num_attempted"]) == [1, 1]
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "old", settings={"problem_set": "xyz"}, num_problems=7),
+        write_run(tmp_path / "now"),
+        write_run(tmp_path / "next", suite_version="humaneval-v2"),
+    ]
+    texts = list_texts(report(tmp_path / "o", *runs))
+    assert "different versions of its rules (humaneval-v1, humaneval-v2): do not compare" in texts
+    assert "humaneval-v1 are not over the same problems (2 in now; 7 in old)" in texts
+    assert "were cut, of valid problems: 1 of 1 in now; 1 of 1 in old; 1 of 1 in next" in texts
+    page = report(tmp_path / "o2", runs[1])
+    assert "not over the same" not in page
+    assert "different versions" not in page
 
 
 def test_runs_of_an_older_version_have_no_lengths(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "old", pass_at_k={"valid": {}, "all": {}}, ci95={"valid": {}})
+    nothing: dict[str, Any] = {"pass_at_k": {"valid": {}, "all": {}}, "ci95": {"valid": {}}}
+    run = write_run(tmp_path / "old", curve=[], **nothing)
     (run / "prompts.jsonl").unlink()
-    out = tmp_path / "overview"
-    assert main(["report", str(run), "--out", str(out)]) == EXIT_OK
-    page = (out / "report.html").read_text()
+    page = report(tmp_path / "overview", run)
     assert "No run noted the lengths of its prompts" in page
     assert "No run reports any k" in page
+    assert "No run has several hypotheses" in page
 
 
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,3 +175,19 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(first), str(second), "--out", str(tmp_path / "o")]) == EXIT_FAILED
     assert "damaged or of an older version" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
+
+
+def test_only_own_folders_are_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = write_run(tmp_path / "run"), tmp_path / "foreign"
+    out.mkdir()
+    report(out, run)  # empty
+    (out / "notes.txt").write_text("mine")
+    report(out, run)  # of an earlier report
+    (out / "runs.csv").unlink()
+    before = sorted(path.name for path in out.iterdir())
+    for folder, message in ((out, "holds no earlier report"), (out / "notes.txt", "is no folder")):
+        assert main(["report", str(run), "--out", str(folder)]) == EXIT_USAGE
+        assert message in capsys.readouterr().err
+    assert sorted(path.name for path in out.iterdir()) == before

@@ -9,10 +9,14 @@ from typing import Any
 from jupyt5.errors import ProblemSetError
 from jupyt5.providers.texts import estimate_tokens
 from jupyt5_dsp.jsonl import read_jsonl
+from jupyt5_dsp.overview.settings import RunSettings, read_settings
 from jupyt5_dsp.prompts import PromptSize, read_prompts
 from jupyt5_dsp.report.write import read_results
 
-__all__ = ["CLASSES", "ProblemRow", "RunRow", "read_run"]
+__all__ = ["CLASSES", "SCOPES", "ProblemRow", "RunRow", "read_run"]
+
+SCOPES = ("valid", "distinct", "all", "attempted")
+"""Sets of problems that pass@k is reported over; ``valid`` is the headline."""
 
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "passed": ("passed",),
@@ -51,28 +55,38 @@ class ProblemRow:
         """Share of its samples that passed."""
         return self.num_correct / self.num_samples if self.num_samples else None
 
+    @property
+    def whole_prompt_tokens(self) -> int | None:
+        """Length of the prompt before anything of it was cut."""
+        if self.prompt_tokens is None:
+            return None
+        return self.prompt_tokens + (self.prompt_tokens_left_out or 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """One run: what ``results.json`` says, and means over its valid problems.
 
-    ``pass_at_k`` and ``ci95`` are over valid problems; ``classes`` counts samples;
-    ``num_prompts_cut`` counts valid problems of whose prompt a part did not fit the model.
+    ``pass_at_k`` and ``ci95`` are by name of a scope, then by k; ``curve`` has rows of k, pass@k
+    over valid problems, and the ends of its interval. ``num_attempted`` counts valid problems with
+    samples, ``classes`` samples, ``num_prompts_cut`` valid problems of whose prompt a part did not
+    fit the model.
     """
 
     run: str
     suite: str
     suite_version: str
-    options: str
     provider: str
+    settings: RunSettings
     partial: bool
-    strict: bool
     num_problems: int
     num_valid: int
+    num_distinct: int | None
+    num_attempted: int
     num_samples: int
-    pass_at_k: Mapping[int, float]
-    ci95: Mapping[int, tuple[float, float]]
-    pass_at_k_all: Mapping[int, float]
+    pass_at_k: Mapping[str, Mapping[int, float]]
+    ci95: Mapping[str, Mapping[int, tuple[float, float]]]
+    curve: tuple[tuple[float, ...], ...] = field(repr=False)
     classes: Mapping[str, int]
     prompt_tokens: float | None
     num_prompts_cut: int
@@ -107,7 +121,6 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
     counts: Mapping[str, int] = results["verdict_counts"]
     problems = _read_problems(run_path, name, results)
     valid = [problem for problem in problems if problem.usable == "yes"]
-    options: Mapping[str, str] = results["settings"].get("options", {})
     known = {kind for kinds in CLASSES.values() for kind in kinds}
     classes = {name: sum(counts.get(kind, 0) for kind in kinds) for name, kinds in CLASSES.items()}
     classes["error"] += sum(count for kind, count in counts.items() if kind not in known)
@@ -115,16 +128,20 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
         run=name,
         suite=results["suite"],
         suite_version=results["suite_version"],
-        options=", ".join(f"{name}={value}" for name, value in options.items()),
         provider=results["provider"],
+        settings=read_settings(results),
         partial=bool(results["partial"]),
-        strict=bool(results["strict"]),
         num_problems=results["num_problems"],
         num_valid=results["num_valid"],
+        num_distinct=results.get("num_distinct"),
+        num_attempted=sum(bool(one.num_samples) for one in valid),
         num_samples=results["num_samples"],
-        pass_at_k={int(k): value for k, value in results["pass_at_k"]["valid"].items()},
-        ci95={int(k): tuple(ends) for k, ends in results["ci95"]["valid"].items() if ends},
-        pass_at_k_all={int(k): value for k, value in results["pass_at_k"]["all"].items()},
+        pass_at_k={scope: _by_k(results["pass_at_k"], scope) for scope in SCOPES},
+        ci95={
+            scope: {k: tuple(ends) for k, ends in _by_k(results["ci95"], scope).items() if ends}
+            for scope in SCOPES
+        },
+        curve=tuple(tuple(row) for row in results.get("curve", ())),
         classes=classes,
         prompt_tokens=_mean([one.prompt_tokens for one in valid]),
         num_prompts_cut=sum(bool(one.prompt_tokens_left_out) for one in valid),
@@ -133,6 +150,10 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
         wall_s=_mean([one.wall_s for one in valid]),
         problems=tuple(problems),
     )
+
+
+def _by_k(values: Mapping[str, Mapping[str, Any]], scope: str) -> dict[int, Any]:
+    return {int(k): value for k, value in values.get(scope, {}).items()}
 
 
 @dataclass(slots=True)
