@@ -48,3 +48,10 @@ class Checker(Protocol):
             One verdict for each attempt, under the attempt's own key.
         """
         ...
+
+    def show_test(self, problem: "Problem") -> tuple[str, str]:
+        """Return the text of a problem's test program before and after a solution, to be read.
+
+        Both are "" where it has none.
+        """
+        ...

@@ -67,6 +67,10 @@ class Passing:
     ) -> Iterator[Judged]:
         yield from execute(attempts)
 
+    def show_test(self, problem: Problem) -> tuple[str, str]:
+        del problem
+        return "", ""
+
 
 @dataclass
 class Found:

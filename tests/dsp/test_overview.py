@@ -11,7 +11,7 @@ import pytest
 from jupyt5.console import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from jupyt5_dsp.cli import main
 from jupyt5_dsp.overview.rows import CLASSES, read_run
-from jupyt5_dsp.report.view import VERDICT_MEANINGS
+from jupyt5_dsp.report.words import VERDICT_MEANINGS
 
 from .overview_runs import HOSTILE, write_run
 

@@ -244,6 +244,6 @@ def test_curve_and_rates() -> None:
     assert ">5%<" in curve  # The axis ends where the values do.
     points = [RatePoint(f"P{idx}", idx / 10, 1 - idx / 10) for idx in range(10)]
     assert correlate(points) == pytest.approx(-1)
-    assert correlate(points[:2]) is None
+    assert correlate(points[:9]) is None  # too few to say anything
     assert correlate([RatePoint("P", 0.5, 0.5)] * 5) is None
     assert draw_rates([*points, RatePoint("Q", 0.0, None)]).count("dot-b") == 10

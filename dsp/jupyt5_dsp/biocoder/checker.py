@@ -141,6 +141,11 @@ class OutputChecker:
                 self._goldens[task_id] = known
         return known
 
+    def show_test(self, problem: Problem) -> tuple[str, str]:
+        """Return the test program's text around a solution; see ``Checker.show_test``."""
+        test = self._tests.get(problem.task_id)
+        return (test.slot.before, test.slot.after) if test else ("", "")
+
 
 def _run_golden(test: OutputTest, execute: Execute) -> _Golden:
     source = test.slot.insert(test.problem.golden)

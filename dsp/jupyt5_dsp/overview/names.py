@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jupyt5_dsp.overview.rows import RunRow
-from jupyt5_dsp.overview.settings import word_settings
+from jupyt5_dsp.report.settings import word_settings
 
 __all__ = ["group_runs", "list_notes", "name_folders", "name_providers", "word_run_settings"]
 

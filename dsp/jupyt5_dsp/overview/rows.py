@@ -9,8 +9,8 @@ from typing import Any
 from jupyt5.errors import ProblemSetError
 from jupyt5.providers.texts import estimate_tokens
 from jupyt5_dsp.jsonl import read_jsonl
-from jupyt5_dsp.overview.settings import RunSettings, read_settings
 from jupyt5_dsp.prompts import PromptSize, read_prompts
+from jupyt5_dsp.report.settings import RunSettings, read_settings
 from jupyt5_dsp.report.write import read_results
 
 __all__ = ["CLASSES", "SCOPES", "ProblemRow", "RunRow", "read_run"]

@@ -19,8 +19,8 @@ RESULTS_CAPTION = (
     "A valid problem without samples counts as failed. In brackets two-sided 95 % intervals from a "
     "bootstrap over clusters of problems, never narrower than the exact binomial bound for as many "
     "clusters that all go alike (0 of 10: 0 % to 30.8 %). n/a: some problem has fewer "
-    "than k samples. Settings: n hypotheses a problem, temperature T, and what differs from the suite's defaults or between "
-    "its runs."
+    "than k samples. Settings: n hypotheses a problem, temperature T, and what differs from the "
+    "suite's defaults or between its runs."
 )
 COST_CAPTION = (
     "Samples by class: “wrong” is a failed assertion or other output than the reference's, “error” "

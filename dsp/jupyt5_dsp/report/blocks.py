@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from jupyt5_dsp.report.references import Reference
 from jupyt5_dsp.report.store import GradedText, RunStore
+from jupyt5_dsp.report.words import Words
 
 __all__ = ["BUDGET_BYTES", "Heads", "Packed", "ProblemParts", "Tally", "deflate", "pack_samples"]
 
@@ -90,6 +91,7 @@ def pack_samples(
     store: RunStore,
     task_ids: Sequence[str],
     references: Mapping[str, Reference],
+    words: Words,
     *,
     budget_bytes: int = BUDGET_BYTES,
 ) -> Packed:
@@ -101,10 +103,10 @@ def pack_samples(
     *firsts, last = _LEVELS
     for heads in firsts:
         try:
-            return _pack(store, task_ids, references, _Packer(heads, budget_bytes))
+            return _pack(store, task_ids, references, _Packer(heads, words, budget_bytes))
         except _OverBudgetError:
             continue
-    return _pack(store, task_ids, references, _Packer(last, None))
+    return _pack(store, task_ids, references, _Packer(last, words, None))
 
 
 def deflate(value: object) -> str:
@@ -117,8 +119,9 @@ def deflate(value: object) -> str:
 class _Packer:
     """Fills blocks with parts; a part is up to 2,000 samples of one problem."""
 
-    def __init__(self, heads: Heads, budget_bytes: int | None) -> None:
+    def __init__(self, heads: Heads, words: Words, budget_bytes: int | None) -> None:
         self.heads = heads
+        self.words = words
         self.blocks: list[str] = []
         self._budget_bytes = budget_bytes
         self._num_bytes = 0
@@ -159,7 +162,7 @@ def _pack(
                 tally.add(sample)
                 problem.verdicts[sample.verdict] += 1
                 problem.num_flagged += bool(sample.flags)
-            part = {**reference, **_make_part(samples, packer.heads)}
+            part = {**reference, **_make_part(samples, packer.heads, packer.words)}
             problem.places.append(packer.add(part, len(samples)))
     packer.close_block()
     return Packed(packer.blocks, problems, tally, packer.heads)
@@ -179,15 +182,23 @@ def _iter_chunks(samples: Iterable[GradedText]) -> Iterator[list[GradedText]]:
 def _describe(reference: Reference | None, heads: Heads) -> dict[str, object]:
     if reference is None:
         return {}
+    texts = {
+        "prefix": reference.prefix,
+        "suffix": reference.suffix,
+        "reference": reference.reference,
+        "before": reference.before,
+        "after": reference.after,
+    }
+    # The cell beside a test program only names it.
+    grading = () if reference.has_program else reference.grading
     return {
         "cell_idx": reference.cell_idx,
-        "prefix": _cut(reference.prefix, heads.source),
-        "reference": _cut(reference.reference, heads.source),
-        "grading": [_cut(source, heads.source) for source in reference.grading],
+        **{name: _cut(text, heads.source) for name, text in texts.items()},
+        "grading": [_cut(source, heads.source) for source in grading],
     }
 
 
-def _make_part(samples: Sequence[GradedText], heads: Heads) -> dict[str, object]:
+def _make_part(samples: Sequence[GradedText], heads: Heads, words: Words) -> dict[str, object]:
     """Return texts once each, and rows that name them by index; report.js reads the same order."""
     indices: dict[str, int] = {}
 
@@ -199,10 +210,10 @@ def _make_part(samples: Sequence[GradedText], heads: Heads) -> dict[str, object]
             sample.sample_idx,
             sample.verdict,
             intern(_cut(sample.completion, heads.source)),
-            intern(_cut(sample.message, heads.message)),
+            intern(_cut(words.say(sample.message), heads.message)),
             intern(_cut(_plain(sample.output), heads.output)),
             intern(_cut(_plain(sample.traceback), heads.traceback, keep_tail=True)),
-            [intern(_cut(flag, heads.message)) for flag in sample.flags],
+            [intern(_cut(words.name_flag(flag), heads.message)) for flag in sample.flags],
             intern(sample.isolation),
             intern(_cut(sample.isolation_reason, heads.message)),
             int(sample.cold_rerun),

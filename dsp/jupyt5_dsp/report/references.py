@@ -24,6 +24,10 @@ class Reference:
         prefix: Initial comment lines of the solution cell.
         reference: The reference completion, which follows them.
         grading: Sources of the grading cells.
+        suffix: What of a program's solution cell follows the completion.
+        function: The function that is asked for; "" if no one knows.
+        before: Text of the test program before a solution; "" where grading cells judge.
+        after: Text of the test program after a solution.
     """
 
     task_id: str
@@ -31,6 +35,15 @@ class Reference:
     prefix: str
     reference: str
     grading: tuple[str, ...]
+    suffix: str = ""
+    function: str = ""
+    before: str = ""
+    after: str = ""
+
+    @property
+    def has_program(self) -> bool:
+        """Whether a test program judges, by what it prints."""
+        return bool(self.before or self.after)
 
 
 def write_references(run_path: Path, problem_set: ProblemSet) -> None:
@@ -55,16 +68,22 @@ def read_references(run_path: Path) -> dict[str, Reference]:
 
 def _list_references(problem_set: ProblemSet) -> list[Reference]:
     found: list[Reference] = []
+    checker = problem_set.checker
     for problem in problem_set.problems:
         if problem_set.explain_invalid(problem):
             continue
         cells = problem_set.cells_of(problem)
+        before, after = checker.show_test(problem) if checker else ("", "")
         reference = Reference(
             task_id=problem.task_id,
             cell_idx=problem.cell_idx,
             prefix=problem_set.prefix_of(problem),
             reference=problem_set.reference_of(problem),
             grading=tuple(cells[idx].source for idx in problem.grading_idxs),
+            suffix=problem.form.suffix if problem.form else "",
+            function=problem.shown.function if problem.shown else "",
+            before=before,
+            after=after,
         )
         found.append(reference)
     return found
@@ -79,4 +98,5 @@ def _read(record: Mapping[str, object]) -> Reference:
         prefix=str(record.get("prefix") or ""),
         reference=str(record.get("reference") or ""),
         grading=tuple(str(source) for source in cast("list[object]", grading or ())),
+        **{name: str(record.get(name) or "") for name in ("suffix", "function", "before", "after")},
     )

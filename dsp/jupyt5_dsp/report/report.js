@@ -4,6 +4,7 @@
   const PAGE_ROWS = 100;
   const MAX_DIFF_CELLS = 1_000_000;
   const KEPT_BLOCKS = 6;
+  const SAMPLE_MARK = "⟨ the sample ⟩";
   const SVG = "http://www.w3.org/2000/svg";
   const $ = (id) => document.getElementById(id);
 
@@ -39,7 +40,13 @@
   const rate = (row) => (row.n ? row.c / row.n : null);
   const COLUMNS = [
     { name: "problem", of: (row) => row.id },
-    { name: "notebook", of: (row) => row.notebook },
+    // Programs have no notebook, and one function for all of them says nothing.
+    { name: "notebook", of: (row) => row.notebook, shown: (rows) => rows.some((row) => row.notebook) },
+    {
+      name: "function",
+      of: (row) => row.function,
+      shown: (rows) => new Set(rows.map((row) => row.function)).size > 1,
+    },
     { name: "passed", number: true, of: (row) => row.c, text: (row) => `${row.c} / ${row.n}` },
     { name: "pass rate", number: true, of: rate, text: (row) => share(rate(row)) },
     {
@@ -61,6 +68,7 @@
     always: (row) => row.usable === "yes" && row.n > 0 && row.c === row.n,
     flagged: (row) => row.flagged > 0,
   };
+  let columns = [];
   const collator = new Intl.Collator("en", { numeric: true });
   let problems = [];
   let visible = [];
@@ -97,7 +105,8 @@
   }
 
   function makeHead() {
-    for (const column of COLUMNS) {
+    columns = COLUMNS.filter((column) => column.shown?.(problems) ?? true);
+    for (const column of columns) {
       const button = el("button", { type: "button", textContent: column.name });
       const cell = el("th", { scope: "col", className: column.number ? "n" : "" }, button);
       cell.setAttribute("aria-sort", "none");
@@ -124,7 +133,7 @@
     visible = problems.filter(
       (row) =>
         SHOWN[$("show").value](row) &&
-        (!wanted || `${row.id}\n${row.notebook}`.toLowerCase().includes(wanted)),
+        (!wanted || `${row.id}\n${row.notebook}\n${row.function}`.toLowerCase().includes(wanted)),
     );
     if (sorting.column) visible.sort(compare);
     numShown = PAGE_ROWS;
@@ -141,11 +150,16 @@
       `${shown.toLocaleString("en")} of ${visible.length.toLocaleString("en")} problems`;
   }
 
+  // Some suites name their problems by digests.
+  function shorten(name) {
+    return /^[0-9a-f]{32,}$/.test(name) ? `${name.slice(0, 12)}…` : name;
+  }
+
   function makeRow(row) {
-    const open = el("button", { type: "button", textContent: row.id });
+    const open = el("button", { type: "button", textContent: shorten(row.id), title: row.id });
     open.setAttribute("aria-label", `Open the samples of ${row.id}`);
     const line = el("tr", {}, el("td", {}, open));
-    for (const column of COLUMNS.slice(1)) {
+    for (const column of columns.slice(1)) {
       const content = column.node?.(row) ?? String((column.text ?? column.of)(row));
       line.append(el("td", { className: column.number ? "n" : "" }, content));
     }
@@ -162,7 +176,9 @@
     current = row;
     $("viewer-title").textContent = row.id;
     $("viewer-note").textContent =
-      `${row.notebook} · ${row.c} of ${row.n} count as passed` +
+      [row.notebook, row.function && `function ${row.function}`, `${row.c} of ${row.n} count as passed`]
+        .filter(Boolean)
+        .join(" · ") +
       (row.usable === "yes" ? "" : ` · not usable: ${row.reason}`);
     const ends = row.places.map(((sum) => ([, , count]) => (sum += count))(0));
     $("part").replaceChildren(
@@ -242,6 +258,7 @@
     const [idx, verdict, source, message, output, traceback, flags, isolation, reason, cold, wall, logprob] =
       sample;
     const text = (at) => part.texts[at];
+    const whole = (completion) => (part.prefix ?? "") + completion + (part.suffix ?? "");
     const same = part.samples.filter((other) => other[2] === source).length;
     const notes = [
       ...flags.map((flag) => `flag: ${text(flag)}`),
@@ -261,7 +278,7 @@
     };
     add("Message", text(message));
     const pair = [
-      el("div", {}, el("h3", { textContent: "Source" }), el("pre", { textContent: (part.prefix ?? "") + text(source) })),
+      el("div", {}, el("h3", { textContent: "Source" }), el("pre", { textContent: whole(text(source)) })),
     ];
     if (part.reference !== undefined) {
       const diff = drawDiff(part.reference, text(source));
@@ -270,7 +287,10 @@
     sections.push(el("div", { className: "two" }, ...pair));
     add("Output", text(output));
     add("Traceback", text(traceback));
-    for (const cell of part.grading ?? []) add("Grading cell", cell);
+    for (const cell of part.grading ?? []) add(current.notebook ? "Grading cell" : "Test", cell);
+    if (part.before || part.after) {
+      add("Test program, without the sample", `${part.before}${SAMPLE_MARK}${part.after}`);
+    }
     $("sample").replaceChildren(...sections);
     $("sample").scrollTop = 0;
   }
@@ -351,7 +371,6 @@
     target?.click();
   }
 
-  makeHead();
   $("filters").addEventListener("submit", (event) => event.preventDefault());
   $("find").addEventListener("input", update);
   $("show").addEventListener("change", update);
@@ -368,6 +387,7 @@
   unpack("index").then(
     (rows) => {
       problems = rows;
+      makeHead();
       update();
       document.documentElement.dataset.ready = "yes";
     },

@@ -7,10 +7,12 @@ from typing import Any
 
 from jupyt5.hypotheses.codebleu import explain_missing
 from jupyt5_dsp.report.blocks import Heads, Packed, Tally
-from jupyt5_dsp.report.charts import RatePoint, correlate, draw_curve, draw_rates
+from jupyt5_dsp.report.charts import MIN_CORRELATED, RatePoint, correlate, draw_curve, draw_rates
+from jupyt5_dsp.report.settings import read_settings, word_settings
+from jupyt5_dsp.report.words import Words, choose_words
 from jupyt5_dsp.similarity import NUM_SCORED
 
-__all__ = ["VERDICT_MEANINGS", "View", "make_view"]
+__all__ = ["View", "make_view"]
 
 _SCOPES = {
     "valid": ("valid", "The headline: problems whose test can judge here."),
@@ -18,21 +20,9 @@ _SCOPES = {
     "all": ("all", "Every problem of the set; unusable ones count 0."),
     "attempted": ("attempted", "Valid problems that have samples."),
 }
-VERDICT_MEANINGS = {
-    "passed": "every grading cell started and finished in this run",
-    "wrong": "an assertion of a grading cell failed",
-    "error": "another exception ended a cell",
-    "syntax": "the solution cell is not Python",
-    "timeout": "not done within the time limit",
-    "died": "the interpreter went away: a crash, os._exit, a kill",
-    "exit": "SystemExit or KeyboardInterrupt ended a cell",
-    "oom": "the memory limit was reached",
-    "limit": "another limit was reached: processes, file size or output",
-    "context": "a cell that is not the model's failed first",
-    "invalid": "the problem cannot judge anything here, so it was not run",
-}
 _RAISED = "solution cell raised"
 _NUM_REASONS = 12
+_NUM_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +48,14 @@ def make_view(
     """
     results = {"partial": False, "strict": False, "num_suspect_passes": 0, **results}
     best: Mapping[str, Any] | None = results.get("best_of_n")
+    words = choose_words(results["problems"])
     ks = sorted({int(k) for scope in results["pass_at_k"].values() for k in scope})
     return View(
         {
             "results": results,
             "title": f"{results['suite_version']} · {results['provider']}",
             "num_given": num_given,
+            "words": words,
             "chips": list(_iter_chips(results)),
             "cards": list(_iter_cards(results, ks)),
             "ks": ks,
@@ -73,9 +65,9 @@ def make_view(
             "best_note": _word_best(best),
             "rates": _mark(draw_rates(points)),
             "codebleu_note": _word_codebleu(points),
-            "verdicts": list(_iter_verdicts(results)),
-            "flags": list(_iter_flags(results, packed.tally)),
-            "isolation": list(_iter_isolation(packed.tally)),
+            "verdicts": list(_iter_verdicts(results, words)),
+            "flags": list(_iter_flags(results, packed.tally, words)),
+            "isolation": list(_iter_isolation(packed.tally, words)),
             "heads_note": _word_heads(packed.heads),
             "settings": list(_iter_settings(results)),
         }
@@ -91,6 +83,8 @@ def _mark(chart: str) -> str:
 
 def _iter_chips(results: Mapping[str, Any]) -> Iterator[str]:
     yield str(results["suite_version"])
+    settings = read_settings(results)
+    yield from word_settings(settings, [settings])
     yield f"{results['num_samples']:,} samples"
     yield f"{results['num_problems']:,} problems"
     for label, group, name in (
@@ -111,10 +105,16 @@ def _iter_cards(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mappi
         yield {
             "label": f"pass@{first}, {label}",
             "value": f"{values[first]:.1%}" if first in values else "not reported",
-            "interval": f"95 %: {interval[0]:.1%} to {interval[1]:.1%}" if interval else "",
+            "interval": _word_interval(interval) if first in values else "",
             "more": " · ".join(f"pass@{k} {values[k]:.1%}" for k in others if k in values),
             "note": note,
         }
+
+
+def _word_interval(interval: Sequence[float] | None) -> str:
+    if interval is None:
+        return "no interval: the problems are a single cluster"
+    return f"95 %: {interval[0]:.1%} to {interval[1]:.1%}"
 
 
 def _iter_pass_rows(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mapping[str, Any]]:
@@ -132,10 +132,15 @@ def _iter_pass_rows(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[M
 
 
 def _iter_blocked(results: Mapping[str, Any]) -> Iterator[str]:
+    told: set[str] = set()
     for name, by_k in results["blocked_k"].items():
         for k, blocked in by_k.items():
-            named = ", ".join(blocked["task_ids"])
-            more = blocked["num_blocking"] - len(blocked["task_ids"])
+            if k in told:
+                continue  # over another set, because of the same problems
+            told.add(k)
+            shown = blocked["task_ids"][:_NUM_NAMED]
+            named = ", ".join(shown)
+            more = blocked["num_blocking"] - len(shown)
             tail = f" and {more} more" if more > 0 else ""
             where = f": {named}{tail}" if named else ""
             yield f"pass@{k} over “{_SCOPES[name][0]}”: {blocked['reason']}{where}."
@@ -165,57 +170,60 @@ def _word_codebleu(points: Sequence[RatePoint]) -> str:
         f"a fixed seed; {num_known} problems)"
     )
     rho = correlate(points)
-    return text + ("" if rho is None else f"; Spearman's rank correlation {rho:.2f}")
+    if rho is not None:
+        return f"{text}; Spearman's rank correlation with the pass rate {rho:.2f}"
+    if num_known < MIN_CORRELATED:
+        return f"{text}; a rank correlation would say nothing about fewer than {MIN_CORRELATED}"
+    return text
 
 
-def _iter_verdicts(results: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+def _iter_verdicts(results: Mapping[str, Any], words: Words) -> Iterator[Mapping[str, object]]:
     counts: Mapping[str, int] = results["verdict_counts"]
-    total = sum(counts.values())
+    meanings, total = words.meanings, sum(counts.values())
     order = [
-        *(kind for kind in VERDICT_MEANINGS if kind in counts),
-        *sorted(counts.keys() - VERDICT_MEANINGS),
+        *(kind for kind in meanings if kind in counts),
+        *sorted(counts.keys() - meanings),
     ]
     for kind in order:
-        yield _verdict_row(kind, kind, counts[kind], total, VERDICT_MEANINGS.get(kind, ""))
+        known = kind if kind in meanings else ""
+        row = _verdict_row(kind, counts[kind], total, meanings.get(kind, ""))
+        yield {**row, "kind": known}
         if kind != "passed":
             continue
-        flags: Mapping[str, int] = results["passed_with_flag"]
-        raised = flags.get(_RAISED, 0)
-        meaning = "the grading cells passed all the same, so these are passes"
-        yield _verdict_row("", f"of these, {_RAISED}", raised, total, meaning)
+        raised = results["passed_with_flag"].get(_RAISED, 0)
+        if raised or not words.programs:
+            yield _verdict_row(f"of these, {words.raised}", raised, total, words.raised_meaning)
         suspect: int = results["num_suspect_passes"]
         meaning = "counted as failed: the run is strict" if results["strict"] else "see the flags"
-        yield _verdict_row("", "of these, suspect", suspect, total, meaning)
+        yield _verdict_row("of these, suspect", suspect, total, meaning)
 
 
-def _verdict_row(
-    kind: str, label: str, count: int, total: int, meaning: str
-) -> Mapping[str, object]:
-    share = f"{count / total:.1%}" if total else ""
-    known = kind if kind in VERDICT_MEANINGS else ""
+def _verdict_row(label: str, count: int, total: int, meaning: str) -> Mapping[str, object]:
     return {
-        "kind": known,
+        "kind": "",
         "label": label,
         "count": f"{count:,}",
-        "share": share,
+        "share": f"{count / total:.1%}" if total else "",
         "meaning": meaning,
-        "sub": not kind,
+        "sub": label.startswith("of these"),
     }
 
 
-def _iter_flags(results: Mapping[str, Any], tally: Tally) -> Iterator[Mapping[str, str]]:
+def _iter_flags(
+    results: Mapping[str, Any], tally: Tally, words: Words
+) -> Iterator[Mapping[str, str]]:
     passes: Mapping[str, int] = results["passed_with_flag"]
     for flag in sorted(passes.keys() | tally.flags.keys()):
         yield {
-            "label": flag,
+            "label": words.name_flag(flag),
             "passes": f"{passes.get(flag, 0):,}",
             "all": f"{tally.flags[flag]:,}",
         }
 
 
-def _iter_isolation(tally: Tally) -> Iterator[Mapping[str, object]]:
+def _iter_isolation(tally: Tally, words: Words) -> Iterator[Mapping[str, object]]:
     labels = {
-        "fork": "forked from the notebook's interpreter",
+        "fork": words.forked,
         "kernel": "in a fresh interpreter",
         "": "not recorded",
     }

@@ -12,7 +12,8 @@ from jupyt5_dsp.report.blocks import Packed, deflate, pack_samples
 from jupyt5_dsp.report.charts import RatePoint
 from jupyt5_dsp.report.references import Reference, read_references
 from jupyt5_dsp.report.store import RunStore
-from jupyt5_dsp.report.view import VERDICT_MEANINGS, make_view
+from jupyt5_dsp.report.view import make_view
+from jupyt5_dsp.report.words import VERDICT_MEANINGS, Words, choose_words
 from jupyt5_dsp.similarity import Answers, Similarity, score_similarity
 
 __all__ = ["read_results", "write_report"]
@@ -68,12 +69,13 @@ def read_results(run_path: Path) -> dict[str, Any]:
 
 def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
     problems: Sequence[Mapping[str, Any]] = results["problems"]
-    references = read_references(run_path)
+    references, words = read_references(run_path), choose_words(problems)
     with RunStore(run_path) as store:
         answers = _iter_answers(store, problems, references)
         cache_path, partial = run_path / _SIMILARITY_FILE, bool(results.get("partial"))
         similarity = score_similarity(answers, cache_path, only_known=partial)
-        packed = pack_samples(store, [problem["task_id"] for problem in problems], references)
+        task_ids = [problem["task_id"] for problem in problems]
+        packed = pack_samples(store, task_ids, references, words)
         num_given = store.num_samples
     points = [
         RatePoint(
@@ -85,7 +87,7 @@ def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
         if problem["usable"] == "yes" and problem["num_samples"]
     ]
     view = make_view(results, packed, points, num_given=num_given)
-    index = deflate(_make_index(problems, packed, similarity))
+    index = deflate(_make_index(problems, packed, similarity, references, words))
     values = {**view.values, "index": index, "blocks": packed.blocks}
     return render_page("jupyt5_dsp.report", values, style="report.css", script="report.js")
 
@@ -107,21 +109,26 @@ def _codebleu(similarity: Mapping[str, Similarity], task_id: str) -> float | Non
 
 
 def _make_index(
-    problems: Sequence[Mapping[str, Any]], packed: Packed, similarity: Mapping[str, Similarity]
+    problems: Sequence[Mapping[str, Any]],
+    packed: Packed,
+    similarity: Mapping[str, Similarity],
+    references: Mapping[str, Reference],
+    words: Words,
 ) -> list[dict[str, object]]:
     """Return the rows of the table; report.js names their fields."""
     rows: list[dict[str, object]] = []
     for problem in problems:
-        parts = packed.problems[problem["task_id"]]
+        parts, reference = packed.problems[problem["task_id"]], references.get(problem["task_id"])
         order = [*VERDICT_MEANINGS, *sorted(parts.verdicts.keys() - VERDICT_MEANINGS)]
         row: dict[str, object] = {
             "id": problem["task_id"],
-            "notebook": problem["notebook"],
+            "notebook": "" if words.programs else problem["notebook"],
+            "function": reference.function if reference else "",
             "n": problem["num_samples"],
             "c": problem["num_correct"],
             "usable": problem["usable"],
             "reference": problem["reference"],
-            "reason": problem["reason"],
+            "reason": words.say(problem["reason"]),
             "codebleu": _codebleu(similarity, problem["task_id"]),
             "flagged": parts.num_flagged,
             "verdicts": [[kind, n] for kind in order if (n := parts.verdicts[kind])],
