@@ -16,7 +16,7 @@ _WIDTH = 720
 _NAMES = 290
 _RIGHT, _BOTTOM = 52, 28
 _HEADING, _ROW = 30, 38
-_LONGEST = 48
+_LONGEST = 38
 _LETTER = 6.6  # about a letter's width
 
 # Of one run, at the height of its line's middle.
@@ -44,10 +44,7 @@ def draw_rates(runs: Sequence[RunRow], marks: Mapping[str, Mark], k: int) -> lis
             colour = marks[run.run].colour
             line = f'<path class="whisker {colour}" d="M{x(ends[0]):.1f} {y}H{x(ends[1]):.1f}"/>'
         mark = draw_mark(marks[run.run], (x(value), y), title=told)
-        label = f"{value:.1%}"
-        if attempted := word_attempted(run):
-            label += f" ({attempted})"
-        return line + mark + draw_text(x(ends[1] if ends else value) + 9, y + 4, label)
+        return line + mark + draw_text(x(ends[1] if ends else value) + 9, y + 4, f"{value:.1%}")
 
     return list(_iter_charts(f"pass@{k}", runs, (x, top), draw_row))
 
@@ -92,9 +89,11 @@ def _iter_charts(
         parts = [draw_text(0, 18, version, style="heading"), f'<path class="grid" d="{lines}"/>']
         for idx, run in enumerate(group):
             end, middle = _NAMES - 14, _HEADING + (idx + 0.5) * _ROW
-            name = _cut(names[run.provider])
+            name, attempted = _cut(names[run.provider], _LONGEST), word_attempted(run)
+            about = f" · {attempted}" if attempted else ""
+            about = _cut(run.run, _LONGEST - len(about)) + about
             parts.append(draw_text(end, middle - 3, name, anchor="end", style="name"))
-            parts.append(draw_text(end, middle + 12, _cut(run.run), anchor="end"))
+            parts.append(draw_text(end, middle + 12, about, anchor="end"))
             parts.append(draw_row(run, middle))
         for share in shares:
             parts.append(draw_text(x(share), bottom + 16, f"{100 * share:g}%", anchor="middle"))
@@ -102,6 +101,6 @@ def _iter_charts(
         yield draw_frame(title, (_WIDTH, bottom + _BOTTOM), "".join(parts))
 
 
-def _cut(name: str) -> str:
+def _cut(name: str, longest: int) -> str:
     """Keep the end of a name, which says more than its beginning."""
-    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
+    return name if len(name) <= longest else f"…{name[1 - longest :]}"
