@@ -130,7 +130,7 @@ def test_runs_with_few_samples_are_marked(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"problems": problems, "num_valid": 2, "pass_at_k": rates}
     few = write_run(tmp_path / "few", ci95=ends, **changes)
     page = report(tmp_path / "o", few, write_run(tmp_path / "whole"))
-    assert list_texts(page).count("1 of 2 attempted") == 2  # in the table and the chart
+    assert list_texts(page).count("1 of 2 attempted") == 3  # in a table and two charts
     assert "attempted: 99.0% [80.0%, 100.0%]" in list_texts(page)
     note = "few has samples of 1 of 2 valid problems. The others count as failed"
     markdown = (tmp_path / "o" / "report.md").read_text()

@@ -65,7 +65,7 @@ def _list_costs(runs: Sequence[RunRow]) -> list[list[str]]:
             f"{run.num_samples:,}",
             *(f"{run.classes[kind]:,}" for kind in CLASSES),
             word_number(run.prompt_tokens, 0),
-            f"{run.num_prompts_cut:,}",
+            word_number(run.num_prompts_cut, 0),
             word_number(run.completion_tokens, 0),
             word_number(run.generation_s, 2),
             word_number(run.wall_s, 3),

@@ -70,7 +70,7 @@ class RunRow:
     ``pass_at_k`` and ``ci95`` are by name of a scope, then by k; ``curve`` has rows of k, pass@k
     over valid problems, and the ends of its interval. ``num_attempted`` counts valid problems with
     samples, ``classes`` samples, ``num_prompts_cut`` valid problems of whose prompt a part did not
-    fit the model.
+    fit the model; None where that was not noted.
     """
 
     run: str
@@ -89,7 +89,7 @@ class RunRow:
     curve: tuple[tuple[float, ...], ...] = field(repr=False)
     classes: Mapping[str, int]
     prompt_tokens: float | None
-    num_prompts_cut: int
+    num_prompts_cut: int | None
     completion_tokens: float | None
     generation_s: float | None
     wall_s: float | None
@@ -144,12 +144,18 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
         curve=tuple(tuple(row) for row in results.get("curve", ())),
         classes=classes,
         prompt_tokens=_mean([one.prompt_tokens for one in valid]),
-        num_prompts_cut=sum(bool(one.prompt_tokens_left_out) for one in valid),
+        num_prompts_cut=_count_cut(valid),
         completion_tokens=_mean([one.completion_tokens for one in valid]),
         generation_s=_mean([one.generation_s for one in valid]),
         wall_s=_mean([one.wall_s for one in valid]),
         problems=tuple(problems),
     )
+
+
+def _count_cut(problems: Sequence[ProblemRow]) -> int | None:
+    known = [one.prompt_tokens_left_out for one in problems]
+    known = [num_left_out for num_left_out in known if num_left_out is not None]
+    return sum(num_left_out > 0 for num_left_out in known) if known else None
 
 
 def _by_k(values: Mapping[str, Mapping[str, Any]], scope: str) -> dict[int, Any]:

@@ -75,7 +75,7 @@ def _make_row(
         "classes": [f"{run.classes[kind]:,}" for kind in CLASSES],
         "costs": [
             word_number(run.prompt_tokens, 0),
-            f"{run.num_prompts_cut:,}",
+            word_number(run.num_prompts_cut, 0),
             word_number(run.completion_tokens, 0),
             word_number(run.generation_s, 2),
             word_number(run.wall_s, 3),

@@ -26,9 +26,9 @@ COST_CAPTION = (
     "Samples by class: “wrong” is a failed assertion or other output than the reference's, “error” "
     "any other end by itself (a crash and an exit included), “limits” time, memory and the like, "
     "“not judged” a problem that cannot judge here. The rest are means over valid problems: tokens "
-    "of the prompt as the model was given it, how many prompts were cut to fit the model, tokens "
-    "of an answer (estimated from bytes), wall seconds of all hypotheses of a problem, and of one "
-    "sample's process."
+    "of the prompt as the model was given it, how many prompts were cut to fit the model "
+    "(empty where that was not noted), tokens of an answer (estimated from bytes), wall seconds of "
+    "all hypotheses of a problem, and of one sample's process."
 )
 
 
