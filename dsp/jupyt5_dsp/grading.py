@@ -173,8 +173,15 @@ def _split(
     # Long ones first, so that no worker ends with one alone.
     for (_, isolation), group in sorted(groups.items(), key=lambda item: -len(item[1])):
         num_parts = math.ceil(len(group) / share)
-        for part in range(num_parts):
-            yield _make_chunk(problem_set, group[part::num_parts], validations, isolation)
+        if problem_set.checker is not None:
+            # A problem's samples together: each chunk may have to run its references anew.
+            group.sort(key=lambda entry: entry.sample.task_id)
+            size = math.ceil(len(group) / num_parts)
+            parts = [group[start : start + size] for start in range(0, len(group), size)]
+        else:
+            parts = [group[part::num_parts] for part in range(num_parts)]
+        for part in parts:
+            yield _make_chunk(problem_set, part, validations, isolation)
 
 
 def _make_chunk(
