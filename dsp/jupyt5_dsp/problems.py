@@ -165,7 +165,8 @@ class ProblemSet:
         names: dict[str, str] = {}
         open_batches: dict[str, list[Problem]] = {}
         num_batches = 0
-        for problem in self.problems:
+        # Those that nothing is run for take no places from the others.
+        for problem in sorted(self.problems, key=lambda one: bool(one.invalid_reason)):
             fitting = (name for name, own in open_batches.items() if _has_room(own, problem))
             name = next(fitting, f"programs {num_batches}")
             num_batches += name not in open_batches
@@ -245,6 +246,8 @@ class ProblemSet:
 
 def _has_room(batch: Sequence[Problem], problem: Problem) -> bool:
     form = problem.form
+    if bool(problem.invalid_reason) != bool(batch[0].invalid_reason):
+        return False
     return all(not form or not one.form or form.may_share_worker(one.form) for one in batch)
 
 

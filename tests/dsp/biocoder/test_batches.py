@@ -59,6 +59,23 @@ def test_a_program_that_defines_an_answer_is_served_apart() -> None:
     assert batch(holds_add, add, other) == [{0, 2}, {1}]
 
 
+def test_what_is_never_run_takes_no_place() -> None:
+    shown = Shown(cells=(make_cell("code", ""),), target_idx=0)
+    programs = [
+        Program(
+            task_id=str(idx),
+            form=Form(reference="1"),
+            grading="pass",
+            shown=shown,
+            invalid_reason="no test" if idx % 2 else "",
+        )
+        for idx in range(32)
+    ]
+    groups = make_program_set(programs).group_problems()
+    assert len({groups[str(idx)] for idx in range(0, 32, 2)}) == 1
+    assert groups.keys() == {str(idx) for idx in range(32)}
+
+
 def test_what_describes_a_problem_is_what_it_was() -> None:
     plain = Form(reference=ADD)
     named = Form(reference=ADD, defines=frozenset({"a"}), answers=frozenset({"add"}))
