@@ -53,12 +53,10 @@ class Chunk:
 
     Attributes:
         isolation: How to run them; a problem's validation may ask for fresh processes.
-        reason: Why they are not forked; "" if they are.
         attempts: By task id; their keys are the samples' input keys.
     """
 
     isolation: Isolation
-    reason: str
     attempts: Mapping[str, tuple[Attempt, ...]]
 
 
@@ -97,9 +95,10 @@ def grade_samples(
     fanout = fanout or LocalFanout(grader, num_workers)
     entries = list(usable.values())
     chunks = list(_split(grader.problem_set, entries, validations, fanout.num_workers))
-    for chunk, judged in fanout.run(grade_chunk, chunks):
+    for _, judged in fanout.run(grade_chunk, chunks):
         entry = usable[judged.key]
-        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, chunk.reason)])
+        reason = validations[entry.sample.task_id].isolation_reason
+        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, reason)])
         num_done += 1
         watch(num_done, len(samples))
 
@@ -172,31 +171,30 @@ def _split(
     share = max(math.ceil(len(entries) / (num_workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
     # Long ones first, so that no worker ends with one alone.
     for (_, isolation), group in sorted(groups.items(), key=lambda item: -len(item[1])):
-        num_parts = math.ceil(len(group) / share)
-        if problem_set.checker is not None:
-            # A problem's samples together: each chunk may have to run its references anew.
-            group.sort(key=lambda entry: entry.sample.task_id)
-            size = math.ceil(len(group) / num_parts)
-            parts = [group[start : start + size] for start in range(0, len(group), size)]
-        else:
-            parts = [group[part::num_parts] for part in range(num_parts)]
-        for part in parts:
-            yield _make_chunk(problem_set, part, validations, isolation)
+        for part in _cut(group, math.ceil(len(group) / share), problem_set):
+            yield _make_chunk(problem_set, part, isolation)
 
 
-def _make_chunk(
-    problem_set: ProblemSet,
-    entries: Sequence[_Entry],
-    validations: Mapping[str, Validation],
-    isolation: Isolation,
-) -> Chunk:
+def _cut(
+    entries: Sequence[_Entry], num_parts: int, problem_set: ProblemSet
+) -> Iterator[Sequence[_Entry]]:
+    if problem_set.checker is None:
+        yield from (entries[part::num_parts] for part in range(num_parts))
+        return
+    # A problem's samples together: each chunk may have to run its references anew.
+    by_problem = sorted(entries, key=lambda entry: entry.sample.task_id)
+    size = math.ceil(len(entries) / num_parts)
+    for start in range(0, len(entries), size):
+        yield by_problem[start : start + size]
+
+
+def _make_chunk(problem_set: ProblemSet, entries: Sequence[_Entry], isolation: Isolation) -> Chunk:
     attempts: dict[str, list[Attempt]] = {}
     for entry in entries:
         source = problem_set.fill(entry.problem, entry.sample.completion)
         own = attempts.setdefault(entry.sample.task_id, [])
         own.append(Attempt(key=entry.input_key, source=source))
-    reason = validations[entries[0].sample.task_id].isolation_reason
-    return Chunk(isolation, reason, {name: tuple(own) for name, own in attempts.items()})
+    return Chunk(isolation, {name: tuple(own) for name, own in attempts.items()})
 
 
 def _make_input_key(sample: Sample, found: Validation) -> str:

@@ -127,7 +127,8 @@ def validate_set(
         todo.setdefault(groups[problem.task_id], []).append(problem)
     watch(len(found), len(problems))
 
-    jobs = [_Job(tuple(own), keys) for own in todo.values()]
+    # Long ones first, so that no worker ends with one alone.
+    jobs = [_Job(tuple(own), keys) for own in sorted(todo.values(), key=len, reverse=True)]
     for _, findings in (fanout or LocalFanout(grader, num_workers)).run(_run_job, jobs):
         found.update((finding.task_id, finding) for finding in findings)
         if log_path:

@@ -14,8 +14,10 @@ from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5_dsp import grader as grader_module
 from jupyt5_dsp.biocoder import checker as checker_module
 from jupyt5_dsp.grader import Execution, Grader
+from jupyt5_dsp.grading import grade_samples
 from jupyt5_dsp.problems import Form, ProblemSet, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
+from jupyt5_dsp.samples import Sample
 from jupyt5_dsp.suites import find_suite, load_suite
 from jupyt5_dsp.validation import validate_set
 
@@ -207,3 +209,45 @@ def test_verdicts_are_those_of_problems_judged_alone(
     assert num_runs == 2 * (3 + 2) + 3
     num_jobs = {1: num_runs, 600: 3, 1 << 25: 2}
     assert len(jobs) == num_jobs[most_text]
+
+
+@pytest.mark.kernel
+def test_flags_do_not_depend_on_how_many_are_run_at_once(
+    tmp_path: Path, execution: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem_set = load(tmp_path, [make_row("p", ADD, CONTEXT % "p")], inputs=8)
+    # Wrong; on the first input one of them looks around, and the other one later.
+    texts = {
+        str(rest): f"import sys\ndef add(a, b):\n    if a % 2 == {rest}: sys._getframe()\n"
+        for rest in (0, 1)
+    }
+    attempts = {"p": [Attempt(key=key, source=source) for key, source in texts.items()]}
+    flags: list[dict[str, tuple[str, ...]]] = []
+    with Grader(problem_set, execution) as grader:
+        for few_runs in (1, 100):
+            monkeypatch.setattr(checker_module, "_FEW_RUNS", few_runs)
+            flags.append({one.key: one.verdict.flags for one in run(grader, attempts)})
+    assert flags[0] == flags[1]
+    assert sorted(map(len, flags[0].values())) == [0, 1]
+
+
+@pytest.mark.kernel
+def test_chunks_keep_the_samples_of_a_problem_together(
+    tmp_path: Path, execution: Execution, jobs: list[Job]
+) -> None:
+    problem_set = load(tmp_path, [make_row(name, ADD, CONTEXT % name) for name in "pq"])
+    samples = [
+        Sample(task_id=name, sample_idx=idx, completion=f"{ADD}# {idx}\n")
+        for idx in range(8)
+        for name in "pq"
+    ]
+    with Grader(problem_set, execution) as grader:
+        found = {one.task_id: one for one in validate_set(grader, {})}
+    jobs.clear()
+    # As where a run goes on: nothing is known of what the references print.
+    with Grader(load(tmp_path, [make_row(n, ADD, CONTEXT % n) for n in "pq"]), execution) as grader:
+        grade_samples(grader, samples, found, tmp_path / "verdicts.jsonl", num_workers=2)
+    assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == 16
+    assert sorted(tuple(task.name for task in job.tasks) for job in jobs) == [
+        ("p",), ("p",), ("q",), ("q",),
+    ]  # fmt: skip
