@@ -45,6 +45,7 @@ class _Entry:
     sample: Sample
     input_key: str
     own_flags: tuple[str, ...]
+    isolation_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ def grade_samples(
     chunks = list(_split(grader.problem_set, entries, validations, fanout.num_workers))
     for _, judged in fanout.run(grade_chunk, chunks):
         entry = usable[judged.key]
-        reason = validations[entry.sample.task_id].isolation_reason
-        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, reason)])
+        append_jsonl(path, [_to_record(entry, judged, grader.problem_set)])
         num_done += 1
         watch(num_done, len(samples))
 
@@ -150,6 +150,7 @@ def _find_undone(
             sample,
             _make_input_key(sample, validations[sample.task_id]),
             validations[sample.task_id].flags,
+            validations[sample.task_id].isolation_reason,
         )
         for sample in samples
     )
@@ -210,9 +211,7 @@ def _refuse(entry: _Entry, found: Validation) -> dict[str, object]:
     return _render(entry, Verdict(kind=kind, message=shorten(text)))
 
 
-def _to_record(
-    entry: _Entry, judged: Judged, problem_set: ProblemSet, reason: str
-) -> dict[str, object]:
+def _to_record(entry: _Entry, judged: Judged, problem_set: ProblemSet) -> dict[str, object]:
     verdict = judged.verdict
     flags = list(verdict.flags)
     if verdict.passed:
@@ -223,7 +222,7 @@ def _to_record(
     record |= {
         "flags": kept,
         "isolation": judged.isolation,
-        "isolation_reason": judged.isolation_reason or reason,
+        "isolation_reason": judged.isolation_reason or entry.isolation_reason,
         "cold_rerun": judged.cold_rerun,
         "wall_s": round(judged.wall_s, 4),
         "cpu_s": round(judged.cpu_s, 4),

@@ -19,7 +19,7 @@ from jupyt5_dsp.problems import Form, ProblemSet, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
 from jupyt5_dsp.samples import Sample
 from jupyt5_dsp.suites import find_suite, load_suite
-from jupyt5_dsp.validation import validate_set
+from jupyt5_dsp.validation import Validation, validate_set
 
 from .fixtures import ADD, make_row, write_rows
 
@@ -177,6 +177,25 @@ def test_validation_starts_three_workers_a_batch(
     # References; then them and wrong answers as samples; then once more under another hash seed.
     assert [len(job.tasks) for job in jobs] == [3, 2, 2]
     assert jobs[0].seed == jobs[1].seed != jobs[2].seed
+
+
+@pytest.mark.slow
+@pytest.mark.kernel
+def test_findings_are_the_same_with_more_workers(
+    tmp_path: Path, execution: Execution, jobs: list[Job]
+) -> None:
+    silent = "import os\n<<insert solution here>>\nadd(1, 2)\n"
+    rows = [make_row(str(idx), ADD, CONTEXT % idx) for idx in range(14)]
+    found: list[list[Validation]] = []
+    for num_workers, sizes in ((1, [5, 5, 5]), (3, [3, 4, 4, 4])):
+        problem_set = load(tmp_path, [*rows, make_row("silent", ADD, silent)], inputs=1)
+        jobs.clear()
+        with Grader(problem_set, execution) as grader:
+            found.append(validate_set(grader, {}, num_workers=num_workers))
+        held = [job for job in jobs if job.tasks[0].attempts[0].key == "0#0"]
+        assert sorted(len(job.tasks) for job in held) == sizes
+    assert found[0] == found[1]
+    assert [one.usable for one in found[0]] == ["yes"] * 14 + ["no"]
 
 
 @pytest.mark.kernel
