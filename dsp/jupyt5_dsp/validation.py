@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal, cast
 
@@ -276,12 +276,14 @@ def _find_suspect(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _from_record(record: Mapping[str, object], path: Path) -> Validation:
     try:
-        fields = dict(record)
+        values = dict(record)
         for name in ("context_errors", "flags", "refused"):
-            fields[name] = tuple(cast("list[object]", fields.get(name, [])))
-        return Validation(**fields)  # pyright: ignore[reportArgumentType]
+            values[name] = tuple(cast("list[object]", values.get(name, [])))
+        return Validation(**values)  # pyright: ignore[reportArgumentType]
     except TypeError as exc:
-        message = f"{path} is not a validation file: {exc}. Make it again with dsp-eval validate."
+        unknown = sorted(set(record) - {one.name for one in fields(Validation)})
+        what = f"field {unknown[0]!r} is none of a finding's" if unknown else "a field is missing"
+        message = f"{path} is not a validation file ({what}). Make it again with dsp-eval validate."
         raise ProblemSetError(message) from exc
 
 

@@ -287,7 +287,8 @@ def _compare_run(test: OutputTest, golden: _Golden, run: Judged, idx: int) -> Ju
     verdict = run.verdict
     where = _name_input(test, idx)
     if not verdict.passed:
-        return replace(run, verdict=replace(verdict, message=f"{verdict.message}{where}"))
+        text = f"{verdict.message.removesuffix('.')}{where}." if where else verdict.message
+        return replace(run, verdict=replace(verdict, message=text))
     if run.num_output_bytes > OUTPUT_BYTES:
         text = f"It printed {run.num_output_bytes} bytes{where}; {OUTPUT_BYTES} are looked at."
         return replace(run, verdict=replace(verdict, kind=VerdictKind.LIMIT, message=text))
