@@ -114,7 +114,7 @@ class Grader:
         isolation: Isolation | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Found]:
-        """Run attempts at problems of one notebook, or at programs; see ``run_job``.
+        """Run attempts at problems of one notebook, or at a batch of programs; see ``run_job``.
 
         Where the set has a checker, it turns runs into verdicts.
 
@@ -136,15 +136,10 @@ class Grader:
             )
             return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
 
-        if checker is None:
-            yield from run(attempts)
-            return
-        for task_id, wanted in attempts.items():
+        def execute(some: Mapping[str, Sequence[Attempt]]) -> Iterator[Judged]:
+            return (one for one in run(some) if isinstance(one, Judged))
 
-            def execute(some: Sequence[Attempt], task_id: str = task_id) -> Iterator[Judged]:
-                return (one for one in run({task_id: some}) if isinstance(one, Judged))
-
-            yield from checker.judge(self.problem_set.find(task_id), wanted, execute)
+        yield from run(attempts) if checker is None else checker.judge(attempts, execute)
 
     def list_opened(
         self, problems: Sequence[Problem], *, cancel: threading.Event | None = None
