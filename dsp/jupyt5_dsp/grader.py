@@ -6,7 +6,6 @@ import platform
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from jupyt5.execution.engine import Found, Judged, Opened, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
-from jupyt5.execution.scratch import remove_folder
+from jupyt5.execution.scratch import make_folder, remove_folder
 from jupyt5.execution.setting import Setting
 from jupyt5.execution.views import make_view
 from jupyt5.notebook import Notebook
@@ -81,17 +80,17 @@ class Grader:
         self._data_digests: dict[str, str] = {}
         self._views: dict[str, Path] = {}
         self._lock = threading.Lock()
-        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._home_path: Path | None = None
 
     def __enter__(self) -> "Grader":
-        self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
+        self._home_path = make_folder("home")
         interpreter = self.execution.interpreter
         used = {problem.notebook_path for problem in self.problem_set.problems}
         names = find_imports([self.problem_set.notebooks[path] for path in used])
         names += tuple(name for one in self.problem_set.problems for name in preload_of(one))
         if not self.problem_set.has_programs:
             names = (*_OF_ALL_NOTEBOOKS, *names)
-        _warm_up(Path(self._home.name), interpreter, names)
+        _warm_up(self._home_path, interpreter, names)
         return self
 
     def __exit__(
@@ -102,8 +101,8 @@ class Grader:
     ) -> None:
         for view_path in self._views.values():
             remove_folder(view_path)
-        if self._home:
-            self._home.cleanup()
+        if self._home_path:
+            remove_folder(self._home_path)
 
     def run(
         self,
@@ -209,7 +208,7 @@ class Grader:
                     root_path / name if root_path else None,
                     leave_out=self.copies.left_out,
                     replaced=self.copies.blanked,
-                    home_template_path=Path(self._home.name) if self._home else None,
+                    home_template_path=self._home_path,
                 )
             return self._views[name]
 

@@ -26,7 +26,7 @@ from jupyt5_dsp.problems import digest
 __all__ = ["OUTPUT_BYTES", "OutputChecker", "OutputTest"]
 
 OUTPUT_BYTES = 2 << 20  # Rosalind's longest answer is 1 MB
-_RULES_VERSION = "output-v2"
+_RULES_VERSION = "output-v3"
 _GOLDEN = "golden"
 # So many runs are made at once; more are made only of solutions that got the first input right.
 _FEW_RUNS = 100
