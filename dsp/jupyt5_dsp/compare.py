@@ -320,14 +320,18 @@ def _list_differing(a: _Run, b: _Run) -> list[str]:
     return found
 
 
-def _drop_equal(here: Any, there: Any) -> tuple[Any, Any]:
+def _drop_equal(here: object, there: object) -> tuple[object, object]:
     """Leave out of two mappings what is the same in both."""
-    if not (isinstance(here, dict) and isinstance(there, dict)):
+    one, other = _as_mapping(here), _as_mapping(there)
+    if one is None or other is None:
         return here, there
-    one, other = cast("dict[str, object]", here), cast("dict[str, object]", there)
     same = {name for name in one.keys() & other.keys() if one[name] == other[name]}
     left, right = ({k: v for k, v in side.items() if k not in same} for side in (one, other))
     return left, right
+
+
+def _as_mapping(value: object) -> Mapping[str, object] | None:
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
 
 
 def _shorten(value: object) -> str:
