@@ -44,11 +44,7 @@ def find_clusters(keys_by_problem: Sequence[Sequence[str]]) -> list[int]:
 
 
 def bootstrap_means(
-    values_GC: NDArray[np.float64],
-    clusters: Sequence[int],
-    *,
-    seed: int,
-    lowest: float = 0.0,
+    values_GC: NDArray[np.float64], clusters: Sequence[int], *, seed: int, lowest: float = 0.0
 ) -> list[Interval]:
     """Return a two-sided 95 % interval for the mean of each column.
 
@@ -82,8 +78,8 @@ def bootstrap_means(
     means_RC = (drawn_RK @ sums_KC) / (drawn_RK @ counts_K)[:, None]
     low_C, high_C = np.quantile(means_RC, (_TAIL, 1 - _TAIL), axis=0)
     most_low_C, least_high_C = _bound_ends(sums_KC / counts_K[:, None], lowest)
-    low_C, high_C = np.minimum(low_C, most_low_C), np.maximum(high_C, least_high_C)
-    return [(float(low), float(high)) for low, high in zip(low_C, high_C, strict=True)]
+    ends_C2 = np.stack([np.minimum(low_C, most_low_C), np.maximum(high_C, least_high_C)], axis=1)
+    return [(float(low), float(high)) for low, high in ends_C2]
 
 
 def _bound_ends(
