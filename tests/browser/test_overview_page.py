@@ -1,6 +1,7 @@
 """The page on several runs in a real Chromium: nothing is cut off, on screen or on paper."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser
@@ -43,7 +44,12 @@ def test_nothing_is_clipped(browser: Browser, tmp_path: Path, num_ks: int, num_s
         for idx in range(24)
     ]
     page_path = write_overview(runs, tmp_path / "out")
-    for width, media in ((1300, "screen"), (800, "screen"), (A4_WIDTH, "print")):
+    sizes: list[tuple[int, Literal["screen", "print"]]] = [
+        (1300, "screen"),
+        (800, "screen"),
+        (A4_WIDTH, "print"),
+    ]
+    for width, media in sizes:
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.emulate_media(media=media)
         page.goto(page_path.as_uri())

@@ -73,7 +73,7 @@ def _list_references(problem_set: ProblemSet) -> list[Reference]:
         if problem_set.explain_invalid(problem):
             continue
         cells = problem_set.cells_of(problem)
-        before, after = checker.show_test(problem) if checker else ("", "")
+        before, after = checker.show_test(problem.task_id) if checker else ("", "")
         reference = Reference(
             task_id=problem.task_id,
             cell_idx=problem.cell_idx,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyt5.hypotheses.codebleu import explain_missing
+from jupyt5_dsp.clusters import FEW_CLUSTERS
 from jupyt5_dsp.report.blocks import Heads, Packed, Tally
 from jupyt5_dsp.report.charts import MIN_CORRELATED, RatePoint, correlate, draw_curve, draw_rates
 from jupyt5_dsp.report.settings import read_settings, word_settings
@@ -47,7 +48,6 @@ def make_view(
         KeyError: If the results lack something.
     """
     results = {"partial": False, "strict": False, "num_suspect_passes": 0, **results}
-    best: Mapping[str, Any] | None = results.get("best_of_n")
     words = choose_words(results["problems"])
     ks = sorted({int(k) for scope in results["pass_at_k"].values() for k in scope})
     return View(
@@ -59,12 +59,10 @@ def make_view(
             "chips": list(_iter_chips(results)),
             "cards": list(_iter_cards(results, ks)),
             "ks": ks,
+            "few_clusters": _word_few_clusters(results),
             "pass_rows": list(_iter_pass_rows(results, ks)),
             "blocked": list(_iter_blocked(results)),
-            "curve": _mark(draw_curve(results["curve"], best["curve"] if best else [])),
-            "best_note": _word_best(best),
-            "rates": _mark(draw_rates(points)),
-            "codebleu_note": _word_codebleu(points),
+            **_make_charts(results, points),
             "verdicts": list(_iter_verdicts(results, words)),
             "flags": list(_iter_flags(results, packed.tally, words)),
             "isolation": list(_iter_isolation(packed.tally, words)),
@@ -72,6 +70,16 @@ def make_view(
             "settings": list(_iter_settings(results)),
         }
     )
+
+
+def _make_charts(results: Mapping[str, Any], points: Sequence[RatePoint]) -> dict[str, object]:
+    best: Mapping[str, Any] | None = results.get("best_of_n")
+    return {
+        "curve": _mark(draw_curve(results["curve"], best["curve"] if best else [])),
+        "best_note": _word_best(best),
+        "rates": _mark(draw_rates(points)),
+        "codebleu_note": _word_codebleu(points),
+    }
 
 
 def _mark(chart: str) -> str:
@@ -113,7 +121,7 @@ def _iter_cards(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[Mappi
 
 def _word_interval(interval: Sequence[float] | None) -> str:
     if interval is None:
-        return "no interval: the problems are a single cluster"
+        return "no interval: made by an older version"
     return f"95 %: {interval[0]:.1%} to {interval[1]:.1%}"
 
 
@@ -129,6 +137,14 @@ def _iter_pass_rows(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[M
             }
             cells.append(cell)
         yield {"label": label, "cells": cells}
+
+
+def _word_few_clusters(results: Mapping[str, Any]) -> str:
+    valid = [problem for problem in results["problems"] if problem["usable"] == "yes"]
+    count = len({problem["cluster"] for problem in valid})
+    if not 0 < count < FEW_CLUSTERS:
+        return ""
+    return f"Few independent clusters of valid problems ({count}): rough intervals."
 
 
 def _iter_blocked(results: Mapping[str, Any]) -> Iterator[str]:
@@ -167,14 +183,14 @@ def _word_codebleu(points: Sequence[RatePoint]) -> str:
         return f"CodeBLEU is not shown. {why}"
     text = (
         f"mean CodeBLEU against the reference (up to {NUM_SCORED} hypotheses a problem, drawn by "
-        f"a fixed seed; {num_known} problems)"
+        f"a fixed seed; {num_known:,} problem{'' if num_known == 1 else 's'})"
     )
-    rho = correlate(points)
-    if rho is not None:
-        return f"{text}; Spearman's rank correlation with the pass rate {rho:.2f}"
     if num_known < MIN_CORRELATED:
-        return f"{text}; a rank correlation would say nothing about fewer than {MIN_CORRELATED}"
-    return text
+        return f"{text}; too few for a rank correlation, which takes {MIN_CORRELATED}"
+    rho = correlate(points)
+    return text + (
+        "" if rho is None else f"; Spearman's rank correlation with the pass rate {rho:.2f}"
+    )
 
 
 def _iter_verdicts(results: Mapping[str, Any], words: Words) -> Iterator[Mapping[str, object]]:
