@@ -72,6 +72,7 @@ def write_run(path: Path, **changes: Any) -> Path:
     (path / "results.json").write_text(json.dumps(make_results(**changes)))
     samples = [
         {"task_id": "T/0", "sample_idx": idx, "completion": HOSTILE, "mean_logprob": -0.5}
+        | {"raw": f"{HOSTILE} and more" if idx else f" {HOSTILE}"}
         for idx in range(3)
     ]
     verdicts = [
@@ -181,6 +182,9 @@ def test_every_sample_is_there_with_its_texts_once(tmp_path: Path) -> None:
     assert part["texts"].count(HOSTILE) == 1
     texts = {name: part["texts"][part["samples"][0][at]] for name, at in (("out", 4), ("tb", 5))}
     assert texts["out"] == "red"
+    # What the model wrote is there where it is not the completion itself.
+    raws = [part["texts"][row[12]] for row in part["samples"]]
+    assert raws == ["", f"{HOSTILE} and more", f"{HOSTILE} and more"]
     assert texts["tb"].startswith("[… 2,000 more characters")
     assert texts["tb"].endswith("t" * 3000)
 

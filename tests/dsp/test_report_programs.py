@@ -10,6 +10,7 @@ from jupyt5_dsp.biocoder.insertion import find_slot
 from jupyt5_dsp.biocoder.records import BioProblem
 from jupyt5_dsp.problems import Form, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
+from jupyt5_dsp.prompts import PromptSize, note_prompts
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.report.charts import RatePoint
 from jupyt5_dsp.report.view import make_view
@@ -47,12 +48,16 @@ def test_programs_have_no_notebooks(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"problems": PROGRAMS, "passed_with_flag": {}}
     run = write_run(tmp_path / "run", **changes)
     write_references(run, make_program_set([make_program("T/0"), make_program("T/1")]))
+    size = PromptSize(task_id="T/0", num_chars=30, num_tokens=8, num_left_out=2, is_estimate=False)
+    note_prompts(run, [size])
     page = write_report(run).read_text(encoding="utf-8")
     head = page[: page.index("<script")]
     for text in ("notebook", "grading cell", "solution cell"):
         assert text not in head.lower(), text
     assert "an assertion of the test failed" in page
     first, second = read_block(page, "index")
+    assert first["prompt"] == {"num_tokens": 8, "num_left_out": 2, "is_estimate": False}
+    assert second["prompt"] is None
     assert (first["notebook"], first["function"], second["function"]) == ("", "one", "one")
     (part,) = read_block(page, "b0")
     assert (part["prefix"], part["suffix"]) == ("def one():\n", "\n# end\n")

@@ -219,6 +219,7 @@ def _make_part(samples: Sequence[GradedText], heads: Heads, words: Words) -> dic
             int(sample.cold_rerun),
             sample.wall_s,
             sample.mean_logprob,
+            intern(_cut(sample.raw, heads.output)),
         ]
         for sample in samples
     ]

@@ -172,11 +172,18 @@
   let current = null;
   let part = null;
 
+  function describePrompt({ prompt }) {
+    if (!prompt) return "";
+    const cut = prompt.num_left_out ? `, of which ${prompt.num_left_out.toLocaleString("en")} were cut` : "";
+    const whole = prompt.num_tokens + (prompt.num_left_out ?? 0);
+    return `prompt of ${prompt.is_estimate ? "about " : ""}${whole.toLocaleString("en")} tokens${cut}`;
+  }
+
   async function showProblem(row) {
     current = row;
     $("viewer-title").textContent = row.id;
     $("viewer-note").textContent =
-      [row.notebook, row.function && `function ${row.function}`, `${row.c} of ${row.n} count as passed`]
+      [row.notebook, row.function && `function ${row.function}`, describePrompt(row), `${row.c} of ${row.n} count as passed`]
         .filter(Boolean)
         .join(" · ") +
       (row.usable === "yes" ? "" : ` · not usable: ${row.reason}`);
@@ -255,7 +262,7 @@
   }
 
   function showSample(sample) {
-    const [idx, verdict, source, message, output, traceback, flags, isolation, reason, cold, wall, logprob] =
+    const [idx, verdict, source, message, output, traceback, flags, isolation, reason, cold, wall, logprob, raw] =
       sample;
     const text = (at) => part.texts[at];
     const whole = (completion) => (part.prefix ?? "") + completion + (part.suffix ?? "");
@@ -285,6 +292,7 @@
       pair.push(el("div", {}, el("h3", { textContent: "Difference from the reference" }), diff));
     }
     sections.push(el("div", { className: "two" }, ...pair));
+    add("As the model wrote it, before it was cut and cleaned", text(raw));
     add("Output", text(output));
     add("Traceback", text(traceback));
     for (const cell of part.grading ?? []) add(current.notebook ? "Grading cell" : "Test", cell);

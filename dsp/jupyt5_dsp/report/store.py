@@ -18,12 +18,14 @@ __all__ = ["GradedText", "RunStore"]
 class GradedText:
     """A sample with its verdict, as a reader of the report sees it.
 
+    ``raw`` is what the model wrote, where that is another text than ``completion``; else "".
     ``isolation`` is ``fork`` or ``kernel``, ``isolation_reason`` says why it was no fork.
     """
 
     sample_idx: int
     completion: str
     verdict: str
+    raw: str = ""
     flags: tuple[str, ...] = ()
     message: str = ""
     output: str = ""
@@ -157,9 +159,11 @@ def _join(
 ) -> GradedText:
     logprob, wall_s = sample.get("mean_logprob"), verdict.get("wall_s")
     flags = cast("list[object]", verdict.get("flags") or [])
+    completion, raw = str(sample.get("completion") or ""), str(sample.get("raw") or "")
     return GradedText(
         sample_idx=sample_idx,
-        completion=str(sample.get("completion") or ""),
+        completion=completion,
+        raw=raw if raw.strip() != completion.strip() else "",
         verdict=str(verdict.get("verdict")),
         flags=tuple(str(flag) for flag in flags),
         message=str(verdict.get("message") or ""),

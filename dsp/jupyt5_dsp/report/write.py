@@ -8,12 +8,13 @@ from typing import Any, cast
 from jupyt5.errors import ProblemSetError
 from jupyt5.files import write_atomic
 from jupyt5.pages import render_page
+from jupyt5_dsp.prompts import PromptSize, read_prompts
 from jupyt5_dsp.report.blocks import Packed, deflate, pack_samples
 from jupyt5_dsp.report.charts import RatePoint
 from jupyt5_dsp.report.references import Reference, read_references
 from jupyt5_dsp.report.store import RunStore
 from jupyt5_dsp.report.view import make_view
-from jupyt5_dsp.report.words import VERDICT_MEANINGS, Words, choose_words
+from jupyt5_dsp.report.words import VERDICT_MEANINGS, choose_words
 from jupyt5_dsp.similarity import Answers, Similarity, score_similarity
 
 __all__ = ["read_results", "write_report"]
@@ -87,7 +88,8 @@ def _make_page(run_path: Path, results: Mapping[str, Any]) -> bytes:
         if problem["usable"] == "yes" and problem["num_samples"]
     ]
     view = make_view(results, packed, points, num_given=num_given)
-    index = deflate(_make_index(problems, packed, similarity, references, words))
+    prompts = read_prompts(run_path)
+    index = deflate(_make_index(problems, packed, similarity, references, prompts))
     values = {**view.values, "index": index, "blocks": packed.blocks}
     return render_page("jupyt5_dsp.report", values, style="report.css", script="report.js")
 
@@ -104,6 +106,11 @@ def _iter_answers(
             yield Answers(problem["task_id"], reference.reference, completions)
 
 
+def _describe_prompt(size: PromptSize | None) -> Mapping[str, object] | None:
+    names = ("num_tokens", "num_left_out", "is_estimate")
+    return {name: getattr(size, name) for name in names} if size else None
+
+
 def _codebleu(similarity: Mapping[str, Similarity], task_id: str) -> float | None:
     return similarity[task_id].codebleu if task_id in similarity else None
 
@@ -113,10 +120,10 @@ def _make_index(
     packed: Packed,
     similarity: Mapping[str, Similarity],
     references: Mapping[str, Reference],
-    words: Words,
+    prompts: Mapping[str, PromptSize],
 ) -> list[dict[str, object]]:
     """Return the rows of the table; report.js names their fields."""
-    rows: list[dict[str, object]] = []
+    words, rows = choose_words(problems), list[dict[str, object]]()
     for problem in problems:
         parts, reference = packed.problems[problem["task_id"]], references.get(problem["task_id"])
         order = [*VERDICT_MEANINGS, *sorted(parts.verdicts.keys() - VERDICT_MEANINGS)]
@@ -129,6 +136,7 @@ def _make_index(
             "usable": problem["usable"],
             "reference": problem["reference"],
             "reason": words.say(problem["reason"]),
+            "prompt": _describe_prompt(prompts.get(problem["task_id"])),
             "codebleu": _codebleu(similarity, problem["task_id"]),
             "flagged": parts.num_flagged,
             "verdicts": [[kind, n] for kind in order if (n := parts.verdicts[kind])],
