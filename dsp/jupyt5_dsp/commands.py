@@ -7,17 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyt5.console import progress, watch_progress
 from jupyt5.errors import UsageError
 from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.jobs import Isolation, Limits
 from jupyt5.execution.sandbox import choose_sandbox
-from jupyt5.providers import Sampling
+from jupyt5.files import write_atomic
+from jupyt5.providers import Sampling, load_provider
 from jupyt5_dsp import suites
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
+from jupyt5_dsp.jsonl import render_jsonl
+from jupyt5_dsp.prompt_export import iter_prompts
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.report.write import read_results
-from jupyt5_dsp.run import GOLD, RunConfig, run_benchmark, watch_progress
-from jupyt5_dsp.run_folder import list_sibling_runs
+from jupyt5_dsp.run import GOLD, RunConfig, run_benchmark
+from jupyt5_dsp.run_folder import describe_kept, list_sibling_runs
 from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import PRESENTATION, Suite, find_suite, load_suite, read_options
 from jupyt5_dsp.validation import validate_set
@@ -30,27 +34,27 @@ if TYPE_CHECKING:
 __all__ = [
     "build",
     "build_function_problems",
+    "export_prompts",
     "fetch",
     "list_suites",
-    "print_results",
-    "print_suites",
-    "print_validation",
     "report",
     "run",
     "validate",
 ]
 
 _DEFAULT_NUM_SAMPLES = 100
-Print = Callable[[str], None]
+# Before a bar is shown.
+_PATIENCE_S = 2.0
 
 
 def validate(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval validate``; returns its findings and their counts."""
     suite = find_suite(args.suite)
     options = _read_options(suite, args)
-    problem_set = suite.load(args.problems, options).select(args.limit)
+    problem_set = suite.load(args.problems, options)
     execution = _read_execution(args, _list_hidden(args.problems))
     environment = describe_environment(problem_set, execution)
+    problem_set = problem_set.select(args.limit)
     with (
         Grader(problem_set, execution) as grader,
         watch_progress("problems validated", "problem") as watch,
@@ -78,44 +82,16 @@ def validate(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def print_validation(found: Mapping[str, Any], echo: Print) -> None:
-    """Print findings for people: every problem that is not usable, then the counts."""
-    problems: Sequence[Mapping[str, Any]] = found["problems"]
-    for problem in problems:
-        usable = problem["usable"]
-        reason = f"  {problem['reason']}" if problem["reason"] else ""
-        echo(
-            f"{problem['task_id']:<12} reference {problem['reference']:<8} usable {usable}{reason}"
-        )
-    echo("")
-    echo(f"problems: {found['num_problems']}, usable: {found['num_valid']}")
-    groups = {
-        "gold failing": [p for p in problems if p["usable"] == "no"],
-        "test vacuous": [p for p in problems if p["usable"] == "vacuous"],
-        "solved before": [p for p in problems if p["usable"] == "solved before"],
-        "unstable": [p for p in problems if p["usable"] == "unstable"],
-        "passed though a context cell raised": [
-            p for p in problems if p["reference"] == "passed" and p["context_errors"]
-        ],
-    }
-    for label, members in groups.items():
-        ids = ", ".join(member["task_id"] for member in members)
-        echo(f"{label}: {len(members)}" + (f" ({ids})" if members else ""))
-    differing = found["differs_from_passes_modern"]
-    echo(
-        f"reference differs from passes_modern: {len(differing)}"
-        + (f" ({', '.join(differing)})" if differing else "")
-    )
-
-
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval run``; returns what ``results.json`` holds.
 
     Raises:
-        UsageError: If several hypotheses are asked of greedy decoding, which has but one.
+        UsageError: If several hypotheses are asked of greedy decoding, which has but one, or
+            fewer are asked for than a k needs.
+        KeyboardInterrupt: If interrupted; its text says what is kept.
     """
     num_samples = args.num_samples or _DEFAULT_NUM_SAMPLES
-    _check_greedy(args, num_samples)
+    _check_budgets(args, num_samples)
     suite = find_suite(args.suite)
     sampling = Sampling(
         temperature=args.temperature,
@@ -124,23 +100,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         max_tokens=args.max_tokens,
     )
     options = _read_options(suite, args)
-    problem_set = suite.load(args.problems, options).select(args.limit)
+    problem_set = suite.load(args.problems, options)
     # Verdicts and findings in the run's folder quote what tests expect.
     hidden_paths = [*_list_hidden(args.problems), args.out]
     config = RunConfig(
         out_path=args.out,
-        ks=args.k,
         execution=_read_execution(args, hidden_paths, _list_telling(args)),
-        generation=Generation(
-            num_samples=num_samples,
-            num_context_cells=args.context,
-            num_following_cells=args.following,
-            sampling=sampling,
-            seed=args.seed,
-            prompt_tokens=args.prompt_tokens,
-        ),
+        generation=_read_generation(args, sampling, num_samples=num_samples, seed=args.seed),
         num_workers=args.workers,
         engine=args.engine,
+        ks=args.k,
+        limit=args.limit,
         strict=args.strict,
         provider_uri=args.provider,
         samples=args.samples,
@@ -148,7 +118,47 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         validation_path=args.validation,
         options=options,
     )
-    return run_benchmark(suite, problem_set, config)
+    try:
+        return run_benchmark(suite, problem_set, config)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(describe_kept(args.out)) from None
+
+
+def export_prompts(args: argparse.Namespace, write: Callable[[str], object]) -> None:
+    """Do ``dsp-eval prompts``.
+
+    Args:
+        args: Of the command.
+        write: Takes each line as it comes, where ``--out`` is ``-``.
+
+    Raises:
+        UsageError: If the output file is there already.
+    """
+    out_path = None if args.out == "-" else Path(args.out)
+    if out_path and out_path.exists():
+        message = f"{out_path} is there already. Choose another --out, or remove it."
+        raise UsageError(message)
+    suite = find_suite(args.suite)
+    problem_set = suite.load(args.problems, _read_options(suite, args)).select(args.limit)
+    provider = load_provider(args.provider) if args.provider else None
+    generation = _read_generation(args, Sampling(max_tokens=args.max_tokens), num_samples=1)
+    lines: list[bytes] = []
+    for record in progress(
+        iter_prompts(provider, problem_set, generation),
+        desc="prompts written",
+        total=len(problem_set.problems),
+        unit="prompt",
+        delay_s=_PATIENCE_S,
+    ):
+        if record is None:
+            continue
+        line = render_jsonl([record])
+        if out_path:
+            lines.append(line)
+        else:
+            write(line.decode())
+    if out_path:
+        write_atomic(out_path, b"".join(lines))
 
 
 def build(args: argparse.Namespace) -> "Built":
@@ -201,12 +211,19 @@ def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
     """Do ``dsp-eval fetch``.
 
     Raises:
-        UsageError: If a manifest is given for files that have none.
+        UsageError: If a manifest is given for files that have none, or nobody publishes the data.
     """
     from jupyt5_dsp.fetch import DEFAULT_MIRROR, FetchConfig, fetch
     from jupyt5_dsp.fetch_files import DATA_SETS, FILES_MIRROR, fetch_files
     from jupyt5_dsp.fetch_manifest import read_manifest
 
+    if args.data == "rosalind":
+        message = (
+            "Rosalind's problems cannot be fetched: its programs are published without ids, so "
+            "nothing pairs them with their inputs. --suite rosalind reads a rosalind.jsonl with id "
+            "and golden, and rosalind_testcases.tar.xz beside it."
+        )
+        raise UsageError(message)
     if args.data != "dsp":
         if args.manifest:
             message = f"--manifest is for dsp only; the files of {args.data} are known."
@@ -260,21 +277,24 @@ def list_suites() -> list[dict[str, Any]]:
     ]
 
 
-def print_suites(found: Sequence[Mapping[str, Any]], echo: Print) -> None:
-    """Print suites for people."""
-    for suite in found:
-        echo(f"{suite['name']:<10} {suite['version']:<14} {suite['about']}")
-        echo(f"{'':<10} {suite['home']}  (licence of the data: {suite['licence']})")
-        for option in suite["options"]:
-            choices = ", ".join(option["choices"]) or "any value"
-            echo(f"{'':<10} {option['name']}={option['default']}  ({choices}) {option['about']}")
-
-
 def _read_options(suite: Suite, args: argparse.Namespace) -> dict[str, str]:
     given = dict(args.option)
     if args.presentation is not None:
         given[PRESENTATION] = args.presentation
     return read_options(suite.name, suite.options, given)
+
+
+def _read_generation(
+    args: argparse.Namespace, sampling: Sampling, *, num_samples: int, seed: int = 0
+) -> Generation:
+    return Generation(
+        num_samples=num_samples,
+        num_context_cells=args.context,
+        num_following_cells=args.following,
+        sampling=sampling,
+        seed=seed,
+        prompt_tokens=args.prompt_tokens,
+    )
 
 
 def _list_hidden(problems_path: Path) -> list[Path]:
@@ -311,31 +331,17 @@ def _read_execution(
     )
 
 
-def _check_greedy(args: argparse.Namespace, num_samples: int) -> None:
+def _check_budgets(args: argparse.Namespace, num_samples: int) -> None:
+    most = max(args.k or (1,))
+    if args.provider and most > num_samples:
+        message = (
+            f"pass@{most} needs {most} hypotheses a problem, and -n asks for {num_samples}. "
+            "Raise -n, or give a smaller -k."
+        )
+        raise UsageError(message)
     if args.provider and args.temperature == 0 and num_samples > 1:
         message = (
             f"--temperature 0 gives one hypothesis a problem, not {num_samples}. "
             "Use -n 1 with it, or a higher temperature."
         )
         raise UsageError(message)
-
-
-def print_results(results: Mapping[str, Any], echo: Print) -> None:
-    """Print pass@k and counts for people."""
-    echo(f"{results['suite_version']}  {results['provider']}")
-    echo(
-        f"valid problems: {results['num_valid']}/{results['num_problems']}, "
-        f"distinct tests: {results['num_distinct']}, left out (no samples): "
-        f"{results['num_left_out']}, samples: {results['num_samples']}"
-    )
-    for scope, by_k in results["pass_at_k"].items():
-        for k, value in by_k.items():
-            interval = results["ci95"][scope].get(k)
-            band = f"  [{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
-            echo(f"pass@{k:<4} over {scope:<10} {value:.4f}{band}")
-    for k, blocked in results["blocked_k"].get("valid", {}).items():
-        named = f" ({', '.join(blocked['task_ids'][:3])}, …)" if blocked["task_ids"] else ""
-        echo(f"pass@{k:<4} over valid      not reported: {blocked['reason']}{named}")
-    for name in ("verdict_counts", "passed_with_flag"):
-        counts = ", ".join(f"{kind} {count}" for kind, count in results[name].items())
-        echo(f"{name.replace('_', ' ')}: {counts or 'none'}")

@@ -42,8 +42,12 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
         could not be parsed.
 
     Raises:
-        UsageError: If there is no project, or no function in it.
+        UsageError: If there is no project, no function in it, or a result in the folder.
     """
+    file_path = out_path / FUNCTIONS_FILE
+    if file_path.exists():
+        message = f"{file_path} is there already. Choose another --out, or remove the file."
+        raise UsageError(message)
     read = read_project(project_path)
     left_out: Counter[str] = Counter()
     records: list[dict[str, object]] = []
@@ -57,7 +61,7 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
         message = f"{project_path} has no Python function that does something. Choose another."
         raise UsageError(message)
     out_path.mkdir(parents=True, exist_ok=True)
-    write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
+    write_atomic(file_path, render_jsonl(records))
     return {
         "num_files": len(read.project.modules) + len(read.unreadable),
         "num_functions": len(records),
