@@ -9,11 +9,11 @@ __all__ = [
     "add_build",
     "add_compare",
     "add_env",
-    "add_execution",
     "add_fetch",
     "add_prompts",
     "add_report",
     "add_run",
+    "add_suites",
     "add_validate",
 ]
 
@@ -31,7 +31,7 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def add_validate(validate: argparse.ArgumentParser) -> None:
-    """Add what ``validate`` takes, beside ``add_execution``."""
+    """Add what ``validate`` takes."""
     validate.add_argument(
         "problems", type=Path, metavar="PATH", help="folder with problems.jsonl, or a suite's file"
     )
@@ -42,6 +42,7 @@ def add_validate(validate: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write findings here as they come; a broken validation goes on from them",
     )
+    _add_execution(validate)
 
 
 def _add_suite(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +83,7 @@ def add_compare(compare: argparse.ArgumentParser) -> None:
 
 
 def add_build(build: argparse.ArgumentParser) -> None:
-    """Add what ``build`` takes, beside ``add_execution``."""
+    """Add what ``build`` takes."""
     add = build.add_argument
     add("repositories", type=Path, nargs="*", metavar="REPO", help="clone, or folder of a course")
     add("--functions", type=Path, metavar="PROJECT", help="problems from a project's functions")
@@ -90,6 +91,7 @@ def add_build(build: argparse.ArgumentParser) -> None:
     add("--name", help="first part of the task ids (default: name of the folder)")
     add("--keep-duplicates", action="store_true", help="keep near-duplicates, as DSP did")
     add("--dry-run", action="store_true", help="only the filters that run and write nothing")
+    _add_execution(build)
 
 
 def add_fetch(fetch: argparse.ArgumentParser) -> None:
@@ -111,7 +113,7 @@ def add_fetch(fetch: argparse.ArgumentParser) -> None:
 
 
 def add_run(run: argparse.ArgumentParser) -> None:
-    """Add what ``run`` takes, beside ``add_execution``."""
+    """Add what ``run`` takes."""
     add = run.add_argument
     add(
         "--problems", type=Path, required=True, metavar="PATH", help="folder, or a suite's own file"
@@ -146,6 +148,12 @@ def add_run(run: argparse.ArgumentParser) -> None:
         help="ray: notebooks run on the cluster of RAY_ADDRESS, else on a new local one",
     )
     add("--strict", action="store_true", help="count passes with a suspicion flag as failed")
+    _add_execution(run)
+
+
+def add_suites(suites: argparse.ArgumentParser) -> None:
+    """Add what ``suites`` takes."""
+    suites.add_argument("--json", action="store_true", help="print JSON on stdout")
 
 
 def add_prompts(prompts: argparse.ArgumentParser) -> None:
@@ -175,8 +183,8 @@ def _add_sight(parser: argparse.ArgumentParser) -> None:
     add("--max-tokens", type=_count, default=256, help="longest hypothesis in tokens")
 
 
-def add_execution(parser: argparse.ArgumentParser) -> None:
-    """Add how cells are executed: for ``validate``, ``run`` and ``build``."""
+def _add_execution(parser: argparse.ArgumentParser) -> None:
+    """Add how cells are executed."""
     add = parser.add_argument
     add(
         "--timeout-s",

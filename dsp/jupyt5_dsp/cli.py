@@ -161,16 +161,10 @@ def _make_parser() -> argparse.ArgumentParser:
         command.set_defaults(body=body, extra="dsp")
         return command
 
-    validate = add_command("validate", "is each problem fit to judge here?", _validate)
-    arguments.add_validate(validate)
-    arguments.add_execution(validate)
-    run = add_command("run", "grade samples and report pass@k", _run)
-    arguments.add_run(run)
-    arguments.add_execution(run)
-    prompts = add_command("prompts", "write what a model sees, as JSON Lines", _prompts)
-    arguments.add_prompts(prompts)
-    suites = add_command("suites", "which benchmarks there are", _suites)
-    suites.add_argument("--json", action="store_true", help="print JSON on stdout")
+    arguments.add_validate(add_command("validate", "is each problem fit to judge here?", _validate))
+    arguments.add_run(add_command("run", "grade samples and report pass@k", _run))
+    arguments.add_prompts(add_command("prompts", "write what a model sees", _prompts))
+    arguments.add_suites(add_command("suites", "which benchmarks there are", _suites))
     arguments.add_report(
         add_command("report", "make a run's page again, or one for several", _report)
     )
@@ -180,7 +174,6 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     build = add_command("build", "make a problem set out of nbgrader notebooks", _build)
     arguments.add_build(build)
-    arguments.add_execution(build)
     build.set_defaults(extra="curate", timeout_s=600.0)
     arguments.add_fetch(
         add_command("fetch", "get a suite's data from where they are published", _fetch)

@@ -101,29 +101,15 @@ def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> d
     if len(problem_set.problems) < num_all:
         identity["settings"]["limit"] = config.limit
     claim_folder(config.out_path, identity)
-    run = _Run(problem_set, config, identity, environment)
     write_references(config.out_path, problem_set)
-    samples_path = config.out_path / "samples.jsonl"
-    if provider:
-        try:
-            with run.clock.phase("generation_s"):
-                _generate(provider, problem_set, config, samples_path)
-        except BaseException:
-            run.clock.write(config.out_path / "timing.json")
-            raise
-        given = read_samples(samples_path, problem_set)
-    else:
-        write_samples(samples_path, given)
-        _note_prompts(problem_set, config)
+    run = _Run(problem_set, config, identity, environment)
+    samples = run.ask(provider) if provider else run.take(given)
     try:
-        run.grade(given, known)
+        run.grade(samples, known)
     except KeyboardInterrupt:
-        run.conclude(given, partial=True)
+        run.conclude(samples, partial=True)
         raise
-    results = run.conclude(given)
-    if not provider:
-        _hint_at_fences(given, config)
-    return results
+    return run.conclude(samples)
 
 
 @dataclass(slots=True)
@@ -135,6 +121,26 @@ class _Run:
     identity: Mapping[str, Any]
     environment: Mapping[str, object]
     clock: Clock = field(default_factory=Clock)
+
+    @property
+    def samples_path(self) -> Path:
+        return self.config.out_path / "samples.jsonl"
+
+    def ask(self, provider: Provider) -> list[Sample]:
+        """Return the provider's samples; those that it gave before are kept."""
+        try:
+            with self.clock.phase("generation_s"):
+                _generate(provider, self.problem_set, self.config, self.samples_path)
+        except BaseException:
+            self.clock.write(self.config.out_path / "timing.json")
+            raise
+        return read_samples(self.samples_path, self.problem_set)
+
+    def take(self, given: list[Sample]) -> list[Sample]:
+        """Return samples that need no provider; the folder gets a copy."""
+        write_samples(self.samples_path, given)
+        _note_prompts(self.problem_set, self.config)
+        return given
 
     def grade(self, samples: Sequence[Sample], known: Sequence[Validation]) -> None:
         config = self.config
@@ -180,6 +186,8 @@ class _Run:
         write_atomic(out_path / "results.json", json.dumps(results, indent=2) + "\n")
         self.clock.write(out_path / "timing.json")
         write_report(out_path)
+        if config.samples not in (None, GOLD):
+            _hint_at_fences(samples, config)
         return results
 
     def _read_validations(self) -> dict[str, Validation]:

@@ -13,6 +13,7 @@ from jupyt5_dsp.samples import Generation, Sample, make_request, take_completion
 
 __all__ = ["read_samples", "write_samples"]
 
+_CHECK = "Check the task ids, --limit and the suite's options"
 # How much a model saw, and how it was sampled, is nothing to how its answer is taken.
 _ANY_GENERATION = Generation(
     num_samples=1,
@@ -47,8 +48,7 @@ def read_samples(
     foreign: list[str] = []
     example = next(iter(wanted))
     for line_number, record in enumerate(read_jsonl(path), start=1):
-        fault = _explain_fault(record, example)
-        if fault:
+        if fault := _explain_fault(record, example):
             message = f"{path}, record {line_number}: {fault}. Mend or remove the line."
             raise ProblemSetError(message)
         task_id = str(record["task_id"])
@@ -61,10 +61,7 @@ def read_samples(
     samples = [sample for own in wanted.values() for sample in own]
     if not samples:
         given = f": the file has {foreign[0]!r}, the problems {example!r}" if foreign else ""
-        message = (
-            f"{path} has no sample of any of the {len(wanted)} problems. Check the task "
-            f"ids{given}. --limit and the suite's options say which problems there are."
-        )
+        message = f"{path} has no sample of any of the {len(wanted)} problems. {_CHECK}{given}."
         raise ProblemSetError(message)
     if foreign:
         text = "%s: %d samples are of other problems, such as %s: left out."

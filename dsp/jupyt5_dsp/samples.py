@@ -209,16 +209,19 @@ def _ask(
             f"{problem.task_id}. Run the command again to go on from here."
         )
         raise ProviderError(message)
-    return [
-        Sample(
-            task_id=problem.task_id,
-            sample_idx=draft.hypothesis_idx,
-            completion=take_completion(problem_set, problem, request, draft.raw),
-            mean_logprob=draft.mean_logprob,
-            raw=draft.raw,
-        )
-        for _, draft in sorted(drafts.items())
-    ]
+    return [_take_draft(problem_set, problem, request, drafts[idx]) for idx in sorted(drafts)]
+
+
+def _take_draft(
+    problem_set: ProblemSet, problem: Problem, request: FillRequest, draft: Draft
+) -> Sample:
+    return Sample(
+        task_id=problem.task_id,
+        sample_idx=draft.hypothesis_idx,
+        completion=take_completion(problem_set, problem, request, draft.raw),
+        mean_logprob=draft.mean_logprob,
+        raw=draft.raw,
+    )
 
 
 def _keep_complete(path: Path, problem_set: ProblemSet, num_samples: int) -> frozenset[str]:
