@@ -1,6 +1,7 @@
 """``dsp-eval prompts``: all that a model sees, and nothing else, of every problem."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jupyt5_dsp.cli import main
 from jupyt5_dsp.problems import load_problem_set
 from jupyt5_dsp.prompt_export import iter_prompts
 from jupyt5_dsp.prompts import measure_prompt
+from jupyt5_dsp.sample_files import read_samples
 from jupyt5_dsp.samples import Generation, make_request
 from jupyt5_dsp.suites import find_suite, load_suite
 
@@ -148,3 +150,21 @@ def test_nobody_is_asked_where_nothing_can_be_judged(
     assert "dsp-eval prompts" in said
     assert not (tmp_path / "run").exists()
     assert ADD not in said
+
+
+def test_a_model_is_asked_as_the_docs_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text(encoding="utf-8")
+    code, _ = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    _, line, loop = code.partition('with open("prompts.jsonl")')
+    path = write_humaneval(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    export(capsys, "--suite", "humaneval", "--problems", path, "--out", "prompts.jsonl")
+    answers = {"add": "\n    return a + b\n\nprint(add(1, 2))", "mean": "Sure."}
+    names = {"json": json, "ask": lambda prompt: answers["mean" if "mean" in prompt else "add"]}
+    exec(f"import json\n{line}{loop}", names)  # noqa: S102  what the page tells to run
+    problem_set = load_suite(find_suite("humaneval"), path)
+    first, second = read_samples(tmp_path / "answers.jsonl", problem_set)
+    assert first.completion == "\n    return a + b"
+    assert (first.raw, second.raw) == (answers["add"], answers["mean"])

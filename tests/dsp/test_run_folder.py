@@ -1,5 +1,6 @@
 """Which folders nobody inside the sandbox sees."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -94,3 +95,13 @@ def test_a_limit_changes_nothing_about_the_environment(
             main([*argv, "--samples", "gold", "--sandbox", sandbox_option, "--limit", limit])
     assert environments[0] == environments[1]
     assert "'tqdm': " in str(environments[0])
+
+
+def test_a_session_that_ends_while_asking_is_timed(
+    add_set: Path, tmp_path: Path, sandbox_option: str
+) -> None:
+    out = tmp_path / "run"
+    argv = ["run", "--problems", str(add_set), "--provider", "fake:fail", "--out", str(out)]
+    assert main([*argv, "--sandbox", sandbox_option]) == 1
+    (session,) = json.loads((out / "timing.json").read_text())
+    assert {"generation_s", "total_s"} <= session.keys()
