@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jupyt5_dsp.clusters import bootstrap_rates
+from jupyt5_dsp.clusters import bootstrap_means
 from jupyt5_dsp.curve import choose_ks
 from jupyt5_dsp.passk import Outcome
 
@@ -61,12 +61,9 @@ def summarise_best_of_n(
         return None
     ns = choose_ks(min(len(known) for _, known in scored))
     values_PN = np.array([estimate_best_of_n(known, ns) for _, known in scored])
-    intervals = bootstrap_rates(values_PN, [outcome.cluster for outcome, _ in scored], seed=seed)
+    intervals = bootstrap_means(values_PN, [outcome.cluster for outcome, _ in scored], seed=seed)
     means = [float(mean) for mean in values_PN.mean(axis=0)]
-    curve = [
-        [n, mean, *(interval or (mean, mean))]
-        for n, mean, interval in zip(ns, means, intervals, strict=True)
-    ]
+    curve = [[n, mean, *ends] for n, mean, ends in zip(ns, means, intervals, strict=True)]
     return {"num_problems": len(scored), "num_left_out": num_left_out, "curve": curve}
 
 

@@ -1,20 +1,18 @@
 """How a suite judges by what programs print instead of by grading cells."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from jupyt5.execution.engine import Judged
 from jupyt5.execution.jobs import Attempt
 
-if TYPE_CHECKING:
-    from jupyt5_dsp.problems import Problem
-
 __all__ = ["Checker", "Execute"]
 
-Execute = Callable[[Sequence[Attempt]], Iterator[Judged]]
-"""Runs attempts, each in a process of its own, and yields how each of them ended, in any order.
+Execute = Callable[[Mapping[str, Sequence[Attempt]]], Iterator[Judged]]
+"""Runs attempts at some problems, by task id, each in a process of its own.
 
-Every call has a worker of its own, so no attempt's memory ever held another call's texts.
+Yields how each of them ended, in any order. Every call has a worker of its own, so no attempt's
+memory ever held another call's texts.
 """
 
 
@@ -35,16 +33,18 @@ class Checker(Protocol):
         ...
 
     def judge(
-        self, problem: "Problem", attempts: Sequence[Attempt], execute: Execute
+        self, attempts: Mapping[str, Sequence[Attempt]], execute: Execute
     ) -> Iterator[Judged]:
-        """Judge attempts at one problem.
+        """Judge attempts at the problems of one batch.
+
+        What a call of ``execute`` runs is told apart by task id and key only, and may be found in
+        memory by the samples of the same call: references belong into calls of their own.
 
         Args:
-            problem: The problem.
-            attempts: Whole programs.
-            execute: Runs programs: the attempts on one input after another, the reference too.
+            attempts: Whole programs, by task id.
+            execute: Runs programs: the attempts on one input after another, the references too.
 
         Yields:
-            One verdict for each attempt, under the attempt's own key.
+            One verdict for each attempt, under the attempt's own task id and key.
         """
         ...

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interval", "bootstrap_means", "bootstrap_rates", "find_clusters"]
+__all__ = ["FEW_CLUSTERS", "Interval", "bootstrap_means", "find_clusters"]
+
+# Of simulated intervals over 6 to 15 unequal problems with 5 hypotheses each, 90 % to 93 % hold a
+# rate of 1/2; over 20 and more it is 94 % and more.
+FEW_CLUSTERS = 20
 
 _NUM_RESAMPLES = 2000
-_MIN_CLUSTERS = 2
-_TAILS = (0.025, 0.975)
-_ERROR_RATE = 0.05
-_ROUNDING = 1e-9
+_TAIL = 0.025
 
 Interval = tuple[float, float]
 
@@ -43,26 +44,30 @@ def find_clusters(keys_by_problem: Sequence[Sequence[str]]) -> list[int]:
 
 
 def bootstrap_means(
-    values_GC: NDArray[np.float64], clusters: Sequence[int], *, seed: int
-) -> list[Interval | None]:
-    """Return a 95 % percentile interval for the mean of each column.
+    values_GC: NDArray[np.float64], clusters: Sequence[int], *, seed: int, lowest: float = 0.0
+) -> list[Interval]:
+    """Return a two-sided 95 % interval for the mean of each column.
 
-    A resample draws as many clusters as there are, with replacement, and averages over all the
-    rows in them (Field & Welsh 2007, "Bootstrapping clustered data", the randomised cluster
-    bootstrap). All columns see the same draws, so intervals of a curve fit together.
+    The ends are percentiles of a bootstrap. A resample draws as many clusters as there are, with
+    replacement, and averages over all the rows in them (Field & Welsh 2007, "Bootstrapping
+    clustered data", the randomised cluster bootstrap). All columns see the same draws, so
+    intervals of a curve fit together. A resample holds nothing that was not seen, so a few
+    clusters, or many that are alike, would claim certainty: ``_bound_ends`` says how far apart
+    the ends are at least.
+
+    Simulated with one hypothesis a problem, 2 to 500 clusters, and true rates spread evenly over
+    [0, 1], 94 % or more of the intervals hold the rate. It is 93 % or more for rates up to
+    1/clusters, and 85 % to 90 % at worst, where 3 to 6 clusters are expected to pass, or to fail.
 
     Args:
-        values_GC: One row a problem (or group of equal tests), one column a quantity.
+        values_GC: One row a problem (or group of equal tests), at least one; one column a
+            quantity between ``lowest`` and 1.
         clusters: The cluster of each row.
         seed: Of the draws.
-
-    Returns:
-        An interval for each column; None where there are fewer than two clusters.
+        lowest: 0 for rates, -1 for differences of rates.
     """
     numbers, position_G = np.unique(np.asarray(clusters, dtype=np.int64), return_inverse=True)
     num_clusters, num_columns = len(numbers), values_GC.shape[1]
-    if num_clusters < _MIN_CLUSTERS:
-        return [None] * num_columns
     sums_KC = np.zeros((num_clusters, num_columns))
     np.add.at(sums_KC, position_G, values_GC)
     counts_K = np.bincount(position_G, minlength=num_clusters).astype(np.float64)
@@ -71,33 +76,30 @@ def bootstrap_means(
     shares = np.full(num_clusters, 1 / num_clusters)
     drawn_RK = generator.multinomial(num_clusters, shares, size=_NUM_RESAMPLES).astype(np.float64)
     means_RC = (drawn_RK @ sums_KC) / (drawn_RK @ counts_K)[:, None]
-    low_C, high_C = np.quantile(means_RC, _TAILS, axis=0)
-    return [(float(low), float(high)) for low, high in zip(low_C, high_C, strict=True)]
+    low_C, high_C = np.quantile(means_RC, (_TAIL, 1 - _TAIL), axis=0)
+    most_low_C, least_high_C = _bound_ends(sums_KC / counts_K[:, None], lowest)
+    ends_C2 = np.stack([np.minimum(low_C, most_low_C), np.maximum(high_C, least_high_C)], axis=1)
+    return [(float(low), float(high)) for low, high in ends_C2]
 
 
-def bootstrap_rates(
-    values_GC: NDArray[np.float64], clusters: Sequence[int], *, seed: int
-) -> list[Interval | None]:
-    """Return a 95 % interval for the mean of each column of pass rates.
+def _bound_ends(
+    means_KC: NDArray[np.float64], lowest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how high the lower end may be, and how low the upper end, for each column.
 
-    As ``bootstrap_means``, but where all rates are 0, or all are 1: all resamples are the same
-    then, and an interval of no width would claim certainty. There the other end is the exact
-    binomial bound (Clopper & Pearson 1934; one-sided, since the mean is the near end itself) after
-    as many equal trials as there are clusters: 1 - 0.05^(1/n), about 3/n (Hanley & Lippman-Hand
-    1983, "If nothing goes wrong, is everything all right?").
+    Say that all m clusters have the same value v. A cluster with another value was then not seen
+    in m draws, so the share of such clusters is at most b = 1 - 0.025^(1/m), about 3.7/m (Clopper
+    & Pearson 1934, two-sided: of 0 in 10, [0, 0.3085]). They could be anything from ``lowest`` to
+    1, so the mean is from v - b (v - lowest) to v + b (1 - v). For rates of 0 or 1 that is the
+    Clopper-Pearson interval. Between them the ends stand for other clusters that are all 0, or
+    all 1. There, too, either side misses in 2.5 % at most: if the mean is below v - b (v - lowest)
+    = v', by Markov's inequality at most a share of 1 - b of clusters reaches v, and m in a row do
+    with a chance of (1 - b)^m = 0.025. Clusters count as equally large.
 
-    Args:
-        values_GC: One row a problem (or group of equal tests), one column a rate in [0, 1].
-        clusters: The cluster of each row.
-        seed: Of the draws.
+    Where values differ, clusters that were all like the highest would have had the highest lower
+    end; so no lower end is above that one, and no upper end below that of the lowest value. Else
+    1 of 100 solved would have a lower upper end than 0 of 100.
     """
-    intervals = bootstrap_means(values_GC, clusters, seed=seed)
-    bound = 1 - _ERROR_RATE ** (1 / max(len(set(clusters)), 1))
-    for idx, interval in enumerate(intervals):
-        if interval is None:
-            continue
-        if values_GC[:, idx].max() <= _ROUNDING:
-            intervals[idx] = (0.0, bound)
-        elif values_GC[:, idx].min() >= 1 - _ROUNDING:
-            intervals[idx] = (1 - bound, 1.0)
-    return intervals
+    bound = 1 - _TAIL ** (1 / len(means_KC))
+    least_C, most_C = means_KC.min(axis=0), means_KC.max(axis=0)
+    return most_C - bound * (most_C - lowest), least_C + bound * (1 - least_C)

@@ -6,7 +6,6 @@ import platform
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from jupyt5.execution.engine import Found, Judged, Opened, run_job
 from jupyt5.execution.interpreters import Interpreter
 from jupyt5.execution.jobs import Attempt, Isolation, Limits
 from jupyt5.execution.sandbox import Sandbox
-from jupyt5.execution.scratch import remove_folder
+from jupyt5.execution.scratch import make_folder, remove_folder
 from jupyt5.execution.setting import Setting
 from jupyt5.execution.views import make_view
 from jupyt5.notebook import Notebook
@@ -81,17 +80,17 @@ class Grader:
         self._data_digests: dict[str, str] = {}
         self._views: dict[str, Path] = {}
         self._lock = threading.Lock()
-        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self._home_path: Path | None = None
 
     def __enter__(self) -> "Grader":
-        self._home = tempfile.TemporaryDirectory(prefix="j5-home-")
+        self._home_path = make_folder("home")
         interpreter = self.execution.interpreter
         used = {problem.notebook_path for problem in self.problem_set.problems}
         names = find_imports([self.problem_set.notebooks[path] for path in used])
         names += tuple(name for one in self.problem_set.problems for name in preload_of(one))
         if not self.problem_set.has_programs:
             names = (*_OF_ALL_NOTEBOOKS, *names)
-        _warm_up(Path(self._home.name), interpreter, names)
+        _warm_up(self._home_path, interpreter, names)
         return self
 
     def __exit__(
@@ -102,8 +101,8 @@ class Grader:
     ) -> None:
         for view_path in self._views.values():
             remove_folder(view_path)
-        if self._home:
-            self._home.cleanup()
+        if self._home_path:
+            remove_folder(self._home_path)
 
     def run(
         self,
@@ -114,7 +113,7 @@ class Grader:
         isolation: Isolation | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Found]:
-        """Run attempts at problems of one notebook, or at programs; see ``run_job``.
+        """Run attempts at problems of one notebook, or at a batch of programs; see ``run_job``.
 
         Where the set has a checker, it turns runs into verdicts.
 
@@ -136,15 +135,10 @@ class Grader:
             )
             return run_job(job, self._make_setting(problem, isolation), cancel=cancel)
 
-        if checker is None:
-            yield from run(attempts)
-            return
-        for task_id, wanted in attempts.items():
+        def execute(some: Mapping[str, Sequence[Attempt]]) -> Iterator[Judged]:
+            return (one for one in run(some) if isinstance(one, Judged))
 
-            def execute(some: Sequence[Attempt], task_id: str = task_id) -> Iterator[Judged]:
-                return (one for one in run({task_id: some}) if isinstance(one, Judged))
-
-            yield from checker.judge(self.problem_set.find(task_id), wanted, execute)
+        yield from run(attempts) if checker is None else checker.judge(attempts, execute)
 
     def list_opened(
         self, problems: Sequence[Problem], *, cancel: threading.Event | None = None
@@ -214,7 +208,7 @@ class Grader:
                     root_path / name if root_path else None,
                     leave_out=self.copies.left_out,
                     replaced=self.copies.blanked,
-                    home_template_path=Path(self._home.name) if self._home else None,
+                    home_template_path=self._home_path,
                 )
             return self._views[name]
 

@@ -45,6 +45,7 @@ class _Entry:
     sample: Sample
     input_key: str
     own_flags: tuple[str, ...]
+    isolation_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,10 @@ class Chunk:
 
     Attributes:
         isolation: How to run them; a problem's validation may ask for fresh processes.
-        reason: Why they are not forked; "" if they are.
         attempts: By task id; their keys are the samples' input keys.
     """
 
     isolation: Isolation
-    reason: str
     attempts: Mapping[str, tuple[Attempt, ...]]
 
 
@@ -97,9 +96,9 @@ def grade_samples(
     fanout = fanout or LocalFanout(grader, num_workers)
     entries = list(usable.values())
     chunks = list(_split(grader.problem_set, entries, validations, fanout.num_workers))
-    for chunk, judged in fanout.run(grade_chunk, chunks):
+    for _, judged in fanout.run(grade_chunk, chunks):
         entry = usable[judged.key]
-        append_jsonl(path, [_to_record(entry, judged, grader.problem_set, chunk.reason)])
+        append_jsonl(path, [_to_record(entry, judged, grader.problem_set)])
         num_done += 1
         watch(num_done, len(samples))
 
@@ -151,6 +150,7 @@ def _find_undone(
             sample,
             _make_input_key(sample, validations[sample.task_id]),
             validations[sample.task_id].flags,
+            validations[sample.task_id].isolation_reason,
         )
         for sample in samples
     )
@@ -172,24 +172,30 @@ def _split(
     share = max(math.ceil(len(entries) / (num_workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
     # Long ones first, so that no worker ends with one alone.
     for (_, isolation), group in sorted(groups.items(), key=lambda item: -len(item[1])):
-        num_parts = math.ceil(len(group) / share)
-        for part in range(num_parts):
-            yield _make_chunk(problem_set, group[part::num_parts], validations, isolation)
+        for part in _cut(group, math.ceil(len(group) / share), problem_set):
+            yield _make_chunk(problem_set, part, isolation)
 
 
-def _make_chunk(
-    problem_set: ProblemSet,
-    entries: Sequence[_Entry],
-    validations: Mapping[str, Validation],
-    isolation: Isolation,
-) -> Chunk:
+def _cut(
+    entries: Sequence[_Entry], num_parts: int, problem_set: ProblemSet
+) -> Iterator[Sequence[_Entry]]:
+    if problem_set.checker is None:
+        yield from (entries[part::num_parts] for part in range(num_parts))
+        return
+    # A problem's samples together: each chunk may have to run its references anew.
+    by_problem = sorted(entries, key=lambda entry: entry.sample.task_id)
+    size = math.ceil(len(entries) / num_parts)
+    for start in range(0, len(entries), size):
+        yield by_problem[start : start + size]
+
+
+def _make_chunk(problem_set: ProblemSet, entries: Sequence[_Entry], isolation: Isolation) -> Chunk:
     attempts: dict[str, list[Attempt]] = {}
     for entry in entries:
         source = problem_set.fill(entry.problem, entry.sample.completion)
         own = attempts.setdefault(entry.sample.task_id, [])
         own.append(Attempt(key=entry.input_key, source=source))
-    reason = validations[entries[0].sample.task_id].isolation_reason
-    return Chunk(isolation, reason, {name: tuple(own) for name, own in attempts.items()})
+    return Chunk(isolation, {name: tuple(own) for name, own in attempts.items()})
 
 
 def _make_input_key(sample: Sample, found: Validation) -> str:
@@ -205,9 +211,7 @@ def _refuse(entry: _Entry, found: Validation) -> dict[str, object]:
     return _render(entry, Verdict(kind=kind, message=shorten(text)))
 
 
-def _to_record(
-    entry: _Entry, judged: Judged, problem_set: ProblemSet, reason: str
-) -> dict[str, object]:
+def _to_record(entry: _Entry, judged: Judged, problem_set: ProblemSet) -> dict[str, object]:
     verdict = judged.verdict
     flags = list(verdict.flags)
     if verdict.passed:
@@ -218,7 +222,7 @@ def _to_record(
     record |= {
         "flags": kept,
         "isolation": judged.isolation,
-        "isolation_reason": judged.isolation_reason or reason,
+        "isolation_reason": judged.isolation_reason or entry.isolation_reason,
         "cold_rerun": judged.cold_rerun,
         "wall_s": round(judged.wall_s, 4),
         "cpu_s": round(judged.cpu_s, 4),

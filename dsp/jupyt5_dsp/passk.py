@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jupyt5.errors import Jupyt5Error
-from jupyt5_dsp.clusters import Interval, bootstrap_rates
+from jupyt5_dsp.clusters import Interval, bootstrap_means
 
 __all__ = [
     "Blocked",
@@ -57,7 +57,7 @@ class Scope:
 
     num_problems: int
     pass_at_k: Mapping[int, float]
-    ci95: Mapping[int, Interval | None]
+    ci95: Mapping[int, Interval]
     blocked_k: Mapping[int, Blocked]
 
 
@@ -152,7 +152,7 @@ def summarise_scope(
     values_PK = tabulate_pass_at_k(outcomes, open_ks)
     values_GK, clusters = mean_by_group(values_PK, outcomes, group_of)
     means = (float(mean) for mean in values_GK.mean(axis=0))
-    intervals = bootstrap_rates(values_GK, clusters, seed=seed)
+    intervals = bootstrap_means(values_GK, clusters, seed=seed)
     return Scope(
         num_groups,
         dict(zip(open_ks, means, strict=True)),

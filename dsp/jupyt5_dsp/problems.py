@@ -43,6 +43,8 @@ class Form:
         suffix: What stands after it.
         indent: Put before each of its lines but the first.
         preload: Modules that the worker imports before samples are forked.
+        defines: Functions and classes in the program that the checker puts around a completion.
+        answers: Functions and classes in the reference.
     """
 
     reference: str
@@ -50,6 +52,14 @@ class Form:
     suffix: str = ""
     indent: str = ""
     preload: tuple[str, ...] = ()
+    # Of the texts that verdicts depend on anyway, so no part of what describes a problem.
+    defines: frozenset[str] = field(default=frozenset(), repr=False)
+    answers: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def may_share_worker(self, other: "Form") -> bool:
+        """Whether one worker may serve samples of both: same imports, no answer to the other."""
+        is_apart = self.defines.isdisjoint(other.answers) and other.defines.isdisjoint(self.answers)
+        return self.preload == other.preload and is_apart
 
     def fill(self, completion: str) -> str:
         """Return the whole text with ``completion`` in it."""
@@ -146,13 +156,26 @@ class ProblemSet:
         return next(problem for problem in self.problems if problem.task_id == task_id)
 
     def group_problems(self) -> dict[str, str]:
-        """Return by task id what is run by one worker: a notebook, or some programs."""
+        """Return by task id what is run by one worker: a notebook, or some programs.
+
+        Programs share a worker only where none can see it: see ``Form.may_share_worker``.
+        """
         if not self.has_programs:
             return {problem.task_id: problem.notebook_path for problem in self.problems}
-        return {
-            problem.task_id: f"programs {idx // _BATCH_SIZE}"
-            for idx, problem in enumerate(self.problems)
-        }
+        names: dict[str, str] = {}
+        open_batches: dict[str, list[Problem]] = {}
+        num_batches = 0
+        # Those that nothing is run for take no places from the others.
+        for problem in sorted(self.problems, key=lambda one: bool(one.invalid_reason)):
+            fitting = (name for name, own in open_batches.items() if _has_room(own, problem))
+            name = next(fitting, f"programs {num_batches}")
+            num_batches += name not in open_batches
+            names[problem.task_id] = name
+            batch = open_batches.setdefault(name, [])
+            batch.append(problem)
+            if len(batch) == _BATCH_SIZE:
+                del open_batches[name]
+        return names
 
     def digest(self) -> str:
         """Return one digest of the problems and of their notebooks' cells."""
@@ -219,6 +242,13 @@ class ProblemSet:
             if reason:
                 return reason
         return ""
+
+
+def _has_room(batch: Sequence[Problem], problem: Problem) -> bool:
+    form = problem.form
+    if bool(problem.invalid_reason) != bool(batch[0].invalid_reason):
+        return False
+    return all(not form or not one.form or form.may_share_worker(one.form) for one in batch)
 
 
 def load_problem_set(root_path: Path) -> ProblemSet:

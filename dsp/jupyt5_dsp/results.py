@@ -179,7 +179,7 @@ def _make_curve(outcomes: Sequence[Outcome], seed: int) -> list[list[float]]:
     if not counts:
         return []
     scope = summarise_scope(valid, choose_ks(min(counts)), seed=seed)
-    return [[k, value, *(scope.ci95[k] or (value, value))] for k, value in scope.pass_at_k.items()]
+    return [[k, value, *scope.ci95[k]] for k, value in scope.pass_at_k.items()]
 
 
 def _make_best_of_n(

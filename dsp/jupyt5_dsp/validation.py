@@ -7,9 +7,10 @@ problem unstable; a reference that differs only in a fork gets fresh processes f
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal, cast
 
@@ -20,7 +21,7 @@ from jupyt5_dsp.evidence import Evidence, gather_evidence
 from jupyt5_dsp.fanout import Fanout, LocalFanout
 from jupyt5_dsp.grader import Grader
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
-from jupyt5_dsp.problems import Problem, digest
+from jupyt5_dsp.problems import Problem, ProblemSet, digest
 
 __all__ = [
     "Usable",
@@ -33,6 +34,8 @@ __all__ = [
 
 Usable = Literal["yes", "no", "vacuous", "unstable", "solved before"]
 
+_JOBS_PER_WORKER = 3
+_MIN_JOB = 4
 _KEY_PARTS = ("cells", "data files", "time limits", "seed", "environment")
 _KEY_PART_LENGTH = 24
 # All that is written begins so; a cut last line that does not is somebody else's.
@@ -122,13 +125,12 @@ def validate_set(
     problems = grader.problem_set.problems
     keys = {one.task_id: make_key(grader, one, environment) for one in problems}
     found = _take_known(log_path, keys) if log_path else {}
-    groups, todo = grader.problem_set.group_problems(), dict[str, list[Problem]]()
-    for problem in (one for one in problems if one.task_id not in found):
-        todo.setdefault(groups[problem.task_id], []).append(problem)
     watch(len(found), len(problems))
 
-    jobs = [_Job(tuple(own), keys) for own in todo.values()]
-    for _, findings in (fanout or LocalFanout(grader, num_workers)).run(_run_job, jobs):
+    fanout = fanout or LocalFanout(grader, num_workers)
+    todo = [problem for problem in problems if problem.task_id not in found]
+    jobs = [_Job(part, keys) for part in _split(grader.problem_set, todo, fanout.num_workers)]
+    for _, findings in fanout.run(_run_job, jobs):
         found.update((finding.task_id, finding) for finding in findings)
         if log_path:
             append_jsonl(log_path, [asdict(finding) for finding in findings])
@@ -142,6 +144,26 @@ class _Job:
 
     problems: tuple[Problem, ...]
     keys: Mapping[str, str]
+
+
+def _split(
+    problem_set: ProblemSet, problems: Sequence[Problem], num_workers: int
+) -> list[tuple[Problem, ...]]:
+    """Divide problems by what one worker runs; more finely where workers would be idle."""
+    groups: dict[str, list[Problem]] = {}
+    names = problem_set.group_problems()
+    for problem in problems:
+        groups.setdefault(names[problem.task_id], []).append(problem)
+    # With a checker, no finding depends on which problems are beside one's own.
+    num_run = sum(not problem.invalid_reason for problem in problems)
+    share = max(math.ceil(num_run / (num_workers * _JOBS_PER_WORKER)), _MIN_JOB)
+    parts: list[tuple[Problem, ...]] = []
+    for group in groups.values():
+        is_cut = problem_set.checker is not None and not group[0].invalid_reason
+        num_parts = math.ceil(len(group) / share) if is_cut else 1
+        parts += [tuple(group[part::num_parts]) for part in range(num_parts)]
+    # Long ones first, so that no worker ends with one alone.
+    return sorted(parts, key=len, reverse=True)
 
 
 def _run_job(grader: Grader, job: _Job, cancel: threading.Event) -> Iterator[list[Validation]]:
@@ -254,12 +276,14 @@ def _find_suspect(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _from_record(record: Mapping[str, object], path: Path) -> Validation:
     try:
-        fields = dict(record)
+        values = dict(record)
         for name in ("context_errors", "flags", "refused"):
-            fields[name] = tuple(cast("list[object]", fields.get(name, [])))
-        return Validation(**fields)  # pyright: ignore[reportArgumentType]
+            values[name] = tuple(cast("list[object]", values.get(name, [])))
+        return Validation(**values)  # pyright: ignore[reportArgumentType]
     except TypeError as exc:
-        message = f"{path} is not a validation file: {exc}. Make it again with dsp-eval validate."
+        unknown = sorted(set(record) - {one.name for one in fields(Validation)})
+        what = f"field {unknown[0]!r} is none of a finding's" if unknown else "a field is missing"
+        message = f"{path} is not a validation file ({what}). Make it again with dsp-eval validate."
         raise ProblemSetError(message) from exc
 
 

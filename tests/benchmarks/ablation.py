@@ -83,7 +83,7 @@ class Entry:
         valid = [outcome for outcome in self.outcomes if outcome.valid]
         scope = summarise_scope(valid, choose_ks(self.max_k), seed=0)
         rows = scope.pass_at_k.items()
-        return [[k, value, *(scope.ci95[k] or (value, value))] for k, value in rows]
+        return [[k, value, *scope.ci95[k]] for k, value in rows]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -239,12 +239,9 @@ def gained_passes(without: Entry, having: Entry, scope: str) -> dict[str, Any]:
         for outcomes in pair
     )
     differences_GK = second_GK - first_GK
-    bands = bootstrap_means(differences_GK, clusters, seed=0)
+    bands = bootstrap_means(differences_GK, clusters, seed=0, lowest=-1.0)
     rows = zip(ks, differences_GK.mean(axis=0), bands, strict=True)
-    return {
-        str(k): {"difference": float(mean), "ci95": list(band) if band else None}
-        for k, mean, band in rows
-    }
+    return {str(k): {"difference": float(mean), "ci95": list(band)} for k, mean, band in rows}
 
 
 def gained_losses(without: Entry, having: Entry) -> dict[str, Any]:

@@ -301,8 +301,8 @@ class NbclientLoop:
     def __enter__(self) -> "NbclientLoop":
         interpreter: Interpreter = self._grader.execution.interpreter
         home_path = Path(self._home.name) / "home"
-        assert self._grader._home is not None
-        shutil.copytree(self._grader._home.name, home_path)
+        assert self._grader._home_path is not None
+        shutil.copytree(self._grader._home_path, home_path)
         environment = {
             "HOME": str(home_path),
             "PATH": f"{interpreter.path.parent}:/usr/local/bin:/usr/bin:/bin",

@@ -17,7 +17,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from jupyt5_dsp.biocoder.programs import make_set, make_test
 from jupyt5_dsp.checker import Execute
 from jupyt5_dsp.grader import Execution, Grader
 from jupyt5_dsp.mutants import Mutant, make_mutants
-from jupyt5_dsp.problems import Problem, ProblemSet
+from jupyt5_dsp.problems import ProblemSet
 
 STAGES = (10, 100, 1000)
 REPORTED = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000)
@@ -63,7 +63,7 @@ class Passing:
     output_bytes = OUTPUT_BYTES
 
     def judge(
-        self, problem: Problem, attempts: Sequence[Attempt], execute: Execute
+        self, attempts: Mapping[str, Sequence[Attempt]], execute: Execute
     ) -> Iterator[Judged]:
         yield from execute(attempts)
 

@@ -66,5 +66,15 @@ def test_problems_without_all_scores_are_left_out_and_counted() -> None:
     assert first[2] <= first[1] <= first[3]
 
 
+def test_equal_problems_leave_doubt() -> None:
+    samples = {name: [SAMPLES[0], (-2.0, False)] for name in "AB"}
+    found: Any = summarise_best_of_n(samples, [outcome("A"), outcome("B", cluster=1)], seed=0)
+    share = 1 - 0.025 ** (1 / 2)  # Of other problems, that two draws can have missed.
+    assert found["curve"] == [
+        [1, 0.5, pytest.approx(0.5 - share / 2), pytest.approx(0.5 + share / 2)],
+        [2, 1.0, pytest.approx(1 - share), 1.0],
+    ]
+
+
 def test_no_scores_no_summary() -> None:
     assert summarise_best_of_n({"A": [(None, True)]}, [outcome("A")], seed=0) is None

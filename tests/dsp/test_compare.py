@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -48,15 +48,15 @@ def write_run(
 
 
 def test_difference_is_paired(tmp_path: Path) -> None:
-    # Problems differ much, the runs by one pass in each: only pairing sees that for sure.
-    correct = [0, 3] * 20
+    # Problems differ much, the runs by one or two passes in each: only pairing sees that.
+    correct = [0, 2] * 20
     a = write_run(tmp_path / "a", correct)
-    b = write_run(tmp_path / "b", [count + 1 for count in correct])
+    b = write_run(tmp_path / "b", [count + 1 + idx // 20 for idx, count in enumerate(correct)])
     found: Any = compare_runs(a, b)
     row = found["pass_at_k"]["valid"]["1"]
-    assert (row["a"], row["b"]) == (pytest.approx(0.375), pytest.approx(0.625))
-    assert row["difference"] == pytest.approx(0.25)
-    assert row["ci95"] == [pytest.approx(0.25), pytest.approx(0.25)]
+    assert (row["a"], row["b"]) == (pytest.approx(0.25), pytest.approx(0.625))
+    assert row["difference"] == pytest.approx(0.375)
+    assert row["ci95"] == [pytest.approx(0.335, abs=0.01), pytest.approx(0.415, abs=0.01)]
     assert found["changed_sides"]["only_b"] == [f"P{idx}" for idx in range(0, 40, 2)]
     assert found["changed_sides"]["only_a"] == []
 
@@ -64,7 +64,10 @@ def test_difference_is_paired(tmp_path: Path) -> None:
 def test_a_run_does_not_differ_from_itself(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [0, 1, 2, 3, 4])
     found: Any = compare_runs(a, a)
-    assert found["pass_at_k"]["valid"]["4"]["difference"] == 0
+    row = found["pass_at_k"]["valid"]["4"]
+    assert row["difference"] == 0
+    # In five problems, others may hide of which one run solves half (Clopper-Pearson: 0 of 5).
+    assert row["ci95"] == [pytest.approx(-0.5218, abs=1e-4), pytest.approx(0.5218, abs=1e-4)]
     assert found["mcnemar"]["p_value"] == 1
     assert found["differing"] == []
 
@@ -82,6 +85,20 @@ def test_mcnemar_is_exact_and_takes_one_problem_a_test(tmp_path: Path) -> None:
     assert found["pass_at_k"]["distinct"]["1"]["difference"] == pytest.approx(7 / 8 / 9)
 
 
+@pytest.mark.parametrize(("gains", "total"), [(3, 4), (4, 4), (5, 5), (6, 6), (6, 7)])
+def test_interval_of_few_gains_agrees_with_the_exact_test(
+    tmp_path: Path, gains: int, total: int
+) -> None:
+    a = write_run(tmp_path / "a", [0] * total)
+    b = write_run(tmp_path / "b", [4] * gains + [0] * (total - gains))
+    found: Any = compare_runs(a, b)
+    low, high = found["pass_at_k"]["valid"]["1"]["ci95"]
+    assert (low > 0) == (found["mcnemar"]["p_value"] < 0.05)
+    assert gains / total < high or gains == total
+    caution = f"few independent clusters of problems ({total}): rough intervals"
+    assert caution in describe_comparison(found)
+
+
 def test_unequal_numbers_of_hypotheses_are_cut_to_the_smaller(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", [1, 1], num_samples=4)
     b = write_run(tmp_path / "b", [1, 1], num_samples=2)
@@ -96,6 +113,28 @@ def test_unequal_numbers_of_hypotheses_are_cut_to_the_smaller(tmp_path: Path) ->
     assert found["changed_sides"] == {"only_a": [], "only_b": ["P1"]}
     assert list(found["pass_at_k"]["valid"]) == ["1"]
     assert "fewer than 4 hypotheses" in found["blocked_k"]["4"]
+    assert found["mcnemar"]["num_cut"] == 2
+    assert "different numbers of hypotheses in 2 of these pairs" in "\n".join(
+        describe_comparison(found)
+    )
+
+
+def test_problems_without_hypotheses_are_told_and_not_tested(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", [4, 0, 0])
+    b = write_run(tmp_path / "b", [4, 4, 0])
+    results = json.loads((a / "results.json").read_text())
+    results["problems"][1]["num_samples"] = 0
+    (a / "results.json").write_text(json.dumps(results))
+    (a / "verdicts.jsonl").write_text("")
+    (b / "verdicts.jsonl").write_text("")
+    found: Any = compare_runs(a, b)
+    assert found["pass_at_k"]["valid"]["1"]["a"] == pytest.approx(1 / 3)
+    test = found["mcnemar"]
+    assert (test["num_groups"], test["both"], test["only_b"], test["neither"]) == (2, 1, 0, 1)
+    assert (test["num_left_out"], test["num_cut"]) == (1, 0)
+    lines = "\n".join(describe_comparison(found))
+    assert "A has no hypotheses for 1 of these problems: they count 0" in lines
+    assert "left out there, since A or B has no hypotheses: 1" in lines
 
 
 def test_problems_valid_in_one_run_only_are_left_out(tmp_path: Path) -> None:
@@ -107,6 +146,10 @@ def test_problems_valid_in_one_run_only_are_left_out(tmp_path: Path) -> None:
     found: Any = compare_runs(a, b)
     assert (found["num_valid"], found["num_problems"]) == (1, 2)
     assert found["pass_at_k"]["valid"]["1"]["difference"] == 0
+    assert "dsp-v1, 1 problem valid in both (1 more only in A)" in describe_comparison(found)
+    assert "dsp-v1, 1 problem valid in both (1 more only in B)" in describe_comparison(
+        compare_runs(b, a)
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,6 +179,18 @@ def test_other_settings_are_told(tmp_path: Path) -> None:
     found = compare_runs(a, b)
     assert found["differing"] == ["settings.timeout_s: 10 / 60"]
     assert "differs: settings.timeout_s: 10 / 60" in describe_comparison(found)
+
+
+def test_long_settings_are_cut_and_equal_parts_left_out(tmp_path: Path) -> None:
+    packages = {f"package-{idx}": "1.0" for idx in range(20)}
+    a = write_run(tmp_path / "a", [1, 2], environment={"packages": packages | {"numpy": "2.4"}})
+    b = write_run(tmp_path / "b", [1, 2], environment={"packages": packages | {"lxml": "6.1"}})
+    c = write_run(tmp_path / "c", [1, 2], environment={"packages": {}})
+    line = 'environment.packages: {"numpy": "2.4"} / {"lxml": "6.1"}'
+    assert compare_runs(a, b)["differing"] == [line]
+    (line,) = cast("list[str]", compare_runs(a, c)["differing"])
+    assert line.startswith('environment.packages: {"package-0": "1.0", ')
+    assert line.endswith("… / {}")
 
 
 def test_unfinished_and_damaged_runs(tmp_path: Path) -> None:

@@ -4,11 +4,8 @@ import random
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
 import pytest
-from scipy.stats import binomtest
 
-from jupyt5_dsp.clusters import bootstrap_means, find_clusters
 from jupyt5_dsp.passk import (
     Outcome,
     TooFewSamplesError,
@@ -133,61 +130,6 @@ def test_distinct_averages_within_equal_tests_first() -> None:
     scope = summarise(outcomes, [1], seed=0)["distinct"]
     assert scope.num_problems == 2
     assert scope.pass_at_k[1] == pytest.approx(3 / 4)
-
-
-def test_interval_is_seeded_and_resamples_clusters() -> None:
-    many = [outcome(str(idx), 1, idx % 2) for idx in range(40)]
-    first = summarise(many, [1], seed=3)["valid"].ci95[1]
-    assert first == summarise(many, [1], seed=3)["valid"].ci95[1]
-    assert first
-    assert first[0] < 0.5 < first[1]
-    one_cluster = [outcome(str(idx), 1, idx % 2, key="same") for idx in range(40)]
-    assert summarise(one_cluster, [1], seed=3)["valid"].ci95[1] is None
-
-
-@pytest.mark.parametrize("num_clusters", [2, 3, 20, 164])
-def test_all_or_none_leaves_doubt(num_clusters: int) -> None:
-    bound = float(binomtest(0, num_clusters, alternative="less").proportion_ci(0.95).high)
-    for num_correct, expected in ((0, (0, bound)), (5, (1 - bound, 1))):
-        # Two problems a cluster: doubt goes by clusters.
-        outcomes = [
-            outcome(f"{idx}{half}", 5, num_correct, key=chr(1 + idx))
-            for idx in range(num_clusters)
-            for half in "ab"
-        ]
-        for scope in summarise(outcomes, [1, 5], seed=0).values():
-            assert scope.ci95 == {k: pytest.approx(expected) for k in (1, 5)}
-    one = [outcome(str(idx), 5, 0, key="same") for idx in range(9)]
-    assert summarise(one, [1], seed=0)["valid"].ci95 == {1: None}
-    # One pass is enough for the bootstrap.
-    outcomes[0] = outcome("0a", 5, 4, key=chr(1))
-    low, high = summarise(outcomes, [1], seed=0)["valid"].ci95[1] or (0, 0)
-    assert low < high == 1
-
-
-def test_clusters_join_through_others() -> None:
-    keys = [("nb1", "t1"), ("nb2", "t2"), ("nb2", "t1"), ("nb3", "t3")]
-    assert find_clusters(keys) == [0, 0, 0, 1]
-
-
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    # 30 clusters of 4 problems that go together, true mean 1/2: an interval that took problems
-    # for independent would be half as wide and miss far more often.
-    generator = np.random.default_rng(1)
-    num_covered = 0
-    for trial in range(80):
-        rates = np.repeat(generator.beta(1, 1, size=30), 4)
-        interval = bootstrap_means(rates[:, None], np.repeat(np.arange(30), 4).tolist(), seed=trial)
-        low, high = interval[0] or (0, 0)
-        num_covered += low <= 0.5 <= high
-    assert 70 <= num_covered <= 79
-
-
-def test_columns_share_the_draws() -> None:
-    values = np.random.default_rng(0).random((50, 1))
-    both = bootstrap_means(np.hstack([values, values + 1]), list(range(50)), seed=0)
-    (low, high), (low_1, high_1) = both[0] or (0, 0), both[1] or (0, 0)
-    assert (low_1 - 1, high_1 - 1) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_reasons_count_the_problems() -> None:

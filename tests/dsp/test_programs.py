@@ -1,6 +1,6 @@
 """Programs are judged as plain Python, each from a state in which nothing has run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -13,7 +13,7 @@ from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5.execution.verdicts import Verdict, VerdictKind
 from jupyt5_dsp.checker import Execute
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
-from jupyt5_dsp.problems import Form, Problem, ProblemSet, Shown
+from jupyt5_dsp.problems import Form, ProblemSet, Shown
 from jupyt5_dsp.programs import Program, make_cell, make_program_set
 from jupyt5_dsp.validation import Validation, validate_set
 
@@ -199,16 +199,25 @@ class EqualOutput:
     reference: str = "import os\nprint(int(os.environ['N']) ** 2)\n"
 
     def judge(
-        self, problem: Problem, attempts: Sequence[Attempt], execute: Execute
+        self, attempts: Mapping[str, Sequence[Attempt]], execute: Execute
     ) -> Iterator[Judged]:
-        del problem
-        golden = {one.key: one.output for one in execute(self._expand("golden", self.reference))}
-        for attempt in attempts:
-            runs = {one.key: one for one in execute(self._expand(attempt.key, attempt.source))}
-            same = [runs[f"{attempt.key}#{n}"].output == golden[f"golden#{n}"] for n in (2, 3)]
-            kind = VerdictKind.PASSED if all(same) else VerdictKind.WRONG
-            last = runs[f"{attempt.key}#3"]
-            yield replace(last, key=attempt.key, verdict=Verdict(kind=kind))
+        golden: dict[str, list[Attempt]] = {
+            task_id: self._expand("golden", self.reference) for task_id in attempts
+        }
+        expected = {(one.task, one.key): one.output for one in execute(golden)}
+        runs = {
+            task_id: [run for one in own for run in self._expand(one.key, one.source)]
+            for task_id, own in attempts.items()
+        }
+        found = {(one.task, one.key): one for one in execute(runs)}
+        for task_id, own in attempts.items():
+            for key in (one.key for one in own):
+                same = [
+                    found[task_id, f"{key}#{n}"].output == expected[task_id, f"golden#{n}"]
+                    for n in (2, 3)
+                ]
+                kind = VerdictKind.PASSED if all(same) else VerdictKind.WRONG
+                yield replace(found[task_id, f"{key}#3"], key=key, verdict=Verdict(kind=kind))
 
     def _expand(self, key: str, source: str) -> list[Attempt]:
         return [Attempt(key=f"{key}#{n}", source=source, environment={"N": str(n)}) for n in (2, 3)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jupyt5.errors import ProblemSetError
+from jupyt5.hypotheses.codebleu import explain_missing
 from jupyt5_dsp.cli import main
 from jupyt5_dsp.curve import choose_ks
 from jupyt5_dsp.problems import load_problem_set
@@ -136,6 +137,7 @@ def test_page_says_what_it_must(tmp_path: Path) -> None:
         f"of these, {RAISED}",
         "an assertion of a grading cell failed",
         "highest mean log-likelihood",
+        "Few independent clusters of valid problems (1): rough intervals.",
         "timeouts run again cold",
         "[0.2500, 0.7500]",
         "<svg",
@@ -157,6 +159,15 @@ def test_banners(tmp_path: Path) -> None:
     assert "2 of 3 samples are graded" in " ".join(page.split())
     assert "count as failed: 7 in this run" in " ".join(page.split())
     assert "No sandbox." in page
+
+
+def test_many_clusters_need_no_caution(tmp_path: Path) -> None:
+    problem = make_results()["problems"][0]
+    problems = [problem | {"task_id": f"T/{idx}", "cluster": idx} for idx in range(20)]
+    page = write_report(write_run(tmp_path / "run", problems=problems)).read_text(encoding="utf-8")
+    assert "rough intervals" not in page
+    few = write_run(tmp_path / "few", problems=problems[1:])
+    assert "valid problems (19): rough" in write_report(few).read_text(encoding="utf-8")
 
 
 def test_every_sample_is_there_with_its_texts_once(tmp_path: Path) -> None:
@@ -181,6 +192,16 @@ def test_references_come_from_the_problem_set(tmp_path: Path, add_set: Path) -> 
     assert part["prefix"] == "# your code here\n\n"
     assert part["reference"] == "def add(a, b):\n    return a + b\n"
     assert part["grading"] == ["assert add(2, 3) == 5\nassert add(0, 0) == 0\n"]
+
+
+@pytest.mark.skipif(bool(explain_missing()), reason=f"codebleu: {explain_missing()}")
+def test_few_problems_have_no_rank_correlation(tmp_path: Path, add_set: Path) -> None:
+    run = write_run(tmp_path / "run")
+    write_references(run, load_problem_set(add_set))
+    sample = {"task_id": "T/0", "completion": "def add(a, b):\n    return b + a\n"}
+    (run / "samples.jsonl").write_text((json.dumps(sample) + "\n") * 3)
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "1 problem); too few for a rank correlation, which takes 10" in page
 
 
 def test_command_takes_a_problem_set(
@@ -244,6 +265,6 @@ def test_curve_and_rates() -> None:
     assert ">5%<" in curve  # The axis ends where the values do.
     points = [RatePoint(f"P{idx}", idx / 10, 1 - idx / 10) for idx in range(10)]
     assert correlate(points) == pytest.approx(-1)
-    assert correlate(points[:2]) is None
-    assert correlate([RatePoint("P", 0.5, 0.5)] * 5) is None
+    assert correlate(points[:9]) is None
+    assert correlate([RatePoint("P", 0.5, 0.5)] * 10) is None
     assert draw_rates([*points, RatePoint("Q", 0.0, None)]).count("dot-b") == 10

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyt5.errors import ProblemSetError
 from jupyt5_dsp.cli import main
+from jupyt5_dsp.validation import read_validations
 
 pytestmark = pytest.mark.kernel
 
@@ -174,3 +176,17 @@ def test_findings_do_not_depend_on_workers(
         found.append(capsys.readouterr().out)
     assert found[0] == found[1] == found[2]
     assert len(json.loads(found[0])["problems"]) == len(books)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"task_id": "a", "completion": "x"}', "field 'completion' is none of a finding's"),
+        ('{"task_id": "a"}', "a field is missing"),
+    ],
+)
+def test_another_file_is_named_as_such(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "validation.jsonl"
+    path.write_text(f"{line}\n")
+    with pytest.raises(ProblemSetError, match=f"is not a validation file .{said}"):
+        read_validations(path)

@@ -1,8 +1,9 @@
 """Judges solutions by what their test programs print.
 
-The reference runs first, in a worker of its own, on all inputs; its output is kept here, in the
-evaluator's process. Then the samples run in another worker: no process of theirs, and none that
-they were forked from, ever held the reference or what it printed. Outputs are compared here.
+The references of a batch run first, in a worker of their own, on all inputs; what they print is
+kept here, in the evaluator's process. Then the samples run in another worker: no process of theirs,
+and none that they were forked from, ever held a reference or what it printed. Outputs are compared
+here.
 """
 
 import math
@@ -20,15 +21,18 @@ from jupyt5_dsp.biocoder.insertion import Slot
 from jupyt5_dsp.biocoder.records import BioProblem
 from jupyt5_dsp.checker import Execute
 from jupyt5_dsp.grader import derive_seed
-from jupyt5_dsp.problems import Problem, digest
+from jupyt5_dsp.problems import digest
 
 __all__ = ["OUTPUT_BYTES", "OutputChecker", "OutputTest"]
 
 OUTPUT_BYTES = 2 << 20  # Rosalind's longest answer is 1 MB
-_RULES_VERSION = "output-v2"
+_RULES_VERSION = "output-v3"
 _GOLDEN = "golden"
 # So many runs are made at once; more are made only of solutions that got the first input right.
 _FEW_RUNS = 100
+_NUM_ROUNDS = 2
+# Characters of programs and of their files that one worker gets.
+_MOST_TEXT = 32 << 20
 _CHANCE_RUNS = 10
 _CHANCE = re.compile(r"random|secrets|uuid|time|hash")
 
@@ -100,25 +104,24 @@ class OutputChecker:
         self.__dict__.update(state, _lock=threading.Lock())
 
     def judge(
-        self, problem: Problem, attempts: Sequence[Attempt], execute: Execute
+        self, attempts: Mapping[str, Sequence[Attempt]], execute: Execute
     ) -> Iterator[Judged]:
         """Judge solutions; see ``Checker.judge``."""
-        test = self._tests[problem.task_id]
-        golden = self._expect(test, execute)
-        if golden.fault:
-            verdict = Verdict(kind=VerdictKind.INVALID, message=shorten(golden.fault))
-            for attempt in attempts:
-                yield Judged(
-                    task=problem.task_id, key=attempt.key, verdict=verdict, isolation="fork"
-                )
-            return
-        repairs = {attempt.key: self._repair(test, attempt) for attempt in attempts}
-        solved = [
-            replace(attempt, source=test.slot.insert(repairs[attempt.key][0]))
-            for attempt in attempts
-        ]
-        for judged in _judge_runs(test, golden, solved, execute):
-            flags = tuple(f"corrected: {name}" for name in repairs[judged.key][1])
+        goldens = self._expect([self._tests[task_id] for task_id in attempts], execute)
+        plans: list[_Plan] = []
+        repairs: dict[tuple[str, str], tuple[str, ...]] = {}
+        for task_id, wanted in attempts.items():
+            test, golden = self._tests[task_id], goldens[task_id]
+            if golden.fault:
+                yield from _refuse(task_id, golden.fault, wanted)
+                continue
+            solved: list[Attempt] = []
+            for attempt in wanted:
+                solution, repairs[task_id, attempt.key] = self._repair(test, attempt)
+                solved.append(replace(attempt, source=test.slot.insert(solution)))
+            plans.append(_Plan(test, golden, solved))
+        for judged in _judge_runs(plans, execute):
+            flags = tuple(f"corrected: {name}" for name in repairs[judged.task, judged.key])
             verdict = replace(judged.verdict, flags=(*judged.verdict.flags, *flags))
             yield replace(judged, verdict=verdict)
 
@@ -131,18 +134,37 @@ class OutputChecker:
         corrected = correct(test.problem, attempt.source, is_member=is_member)
         return corrected.solution, corrected.repairs
 
-    def _expect(self, test: OutputTest, execute: Execute) -> _Golden:
-        task_id = test.problem.task_id
+    def _expect(self, tests: Sequence[OutputTest], execute: Execute) -> dict[str, _Golden]:
+        """Return what the references print; those that did not run yet run in one worker."""
+        by_id = {test.problem.task_id: test for test in tests}
         with self._lock:
-            known = self._goldens.get(task_id)
-        if known is None:
-            known = _run_golden(test, execute)
+            found = {name: self._goldens[name] for name in by_id if name in self._goldens}
+        todo = [test for name, test in by_id.items() if name not in found]
+        for task_id, golden in _run_goldens(todo, execute):
+            found[task_id] = golden
             with self._lock:
-                self._goldens[task_id] = known
-        return known
+                self._goldens[task_id] = golden
+        return found
 
 
-def _run_golden(test: OutputTest, execute: Execute) -> _Golden:
+def _refuse(task_id: str, fault: str, attempts: Sequence[Attempt]) -> Iterator[Judged]:
+    verdict = Verdict(kind=VerdictKind.INVALID, message=shorten(fault))
+    for attempt in attempts:
+        yield Judged(task=task_id, key=attempt.key, verdict=verdict, isolation="fork")
+
+
+def _run_goldens(tests: Sequence[OutputTest], execute: Execute) -> Iterator[tuple[str, _Golden]]:
+    by_id = {test.problem.task_id: test for test in tests}
+    runs = {task_id: _list_golden_runs(test) for task_id, test in by_id.items()}
+    found: dict[str, list[Judged]] = {task_id: [] for task_id in by_id}
+    for run in _execute_parts(runs, execute):
+        found[run.task].append(run)
+        if len(found[run.task]) == len(runs[run.task]):
+            # Outputs are long: those of one problem at a time.
+            yield run.task, _read_golden(by_id[run.task], found.pop(run.task))
+
+
+def _list_golden_runs(test: OutputTest) -> list[Attempt]:
     source = test.slot.insert(test.problem.golden)
     num_inputs = len(test.inputs)
     # Under other seeds each time: what an unseeded generator decides shows, in a few runs or in
@@ -150,17 +172,20 @@ def _run_golden(test: OutputTest, execute: Execute) -> _Golden:
     num_repeats = math.ceil(_CHANCE_RUNS / num_inputs) if _CHANCE.search(source) else 0
     num_repeats = max(2, num_repeats)
     programs = [Attempt(key=_GOLDEN, source=source, seed=idx) for idx in range(num_repeats)]
-    runs = [
+    return [
         replace(_make_run(test, program, idx), key=f"{repeat_idx}#{idx}")
         for repeat_idx, program in enumerate(programs)
         for idx in range(num_inputs)
     ]
-    found = {_split_key(one.key): one for one in execute(runs)}
-    for (_, idx), run in sorted(found.items(), key=lambda item: item[0][1]):
+
+
+def _read_golden(test: OutputTest, runs: Sequence[Judged]) -> _Golden:
+    found = {_split_key(one.key): one for one in runs}
+    for (_, idx), run in sorted(found.items(), key=lambda item: (item[0][1], int(item[0][0]))):
         fault = _find_golden_fault(test, run, found["0", idx], idx)
         if fault:
             return _Golden(fault=fault)
-    outputs = tuple(found["0", idx].output for idx in range(num_inputs))
+    outputs = tuple(found["0", idx].output for idx in range(len(test.inputs)))
     if not any(output.strip() for output in outputs):
         return _Golden(fault="The reference prints nothing.")
     if all(_accepts_zeros(test, output) for output in outputs):
@@ -184,28 +209,62 @@ def _find_golden_fault(test: OutputTest, run: Judged, first: Judged, idx: int) -
     return ""
 
 
-def _judge_runs(
-    test: OutputTest, golden: _Golden, attempts: Sequence[Attempt], execute: Execute
-) -> Iterator[Judged]:
-    """Run on all inputs, in two rounds where there is much to run."""
-    indices = range(len(test.inputs))
-    rounds = [list(indices)]
-    if len(attempts) * len(indices) > _FEW_RUNS and len(indices) > 1:
-        rounds = [[0], list(indices[1:])]
-    left = {attempt.key: attempt for attempt in attempts}
-    done: dict[str, list[Judged]] = {attempt.key: [] for attempt in attempts}
-    for wanted in rounds:
-        runs = [_make_run(test, one, idx) for one in left.values() for idx in wanted]
-        found: dict[str, dict[int, Judged]] = {}
-        for run in execute(runs) if runs else ():
-            key, idx = _split_key(run.key)
-            found.setdefault(key, {})[idx] = _compare_run(test, golden, run, idx)
-            if len(found[key]) == len(wanted):
-                done[key] += [found[key][one] for one in wanted]
-                judged = _sum_up(key, done[key])
-                if not judged.verdict.passed or wanted is rounds[-1]:
-                    del left[key]
-                    yield judged
+class _Plan:
+    """What of one problem's solutions is still to run, in two rounds where there is much."""
+
+    def __init__(self, test: OutputTest, golden: _Golden, attempts: Sequence[Attempt]) -> None:
+        self.test = test
+        self._golden = golden
+        self._left = {attempt.key: attempt for attempt in attempts}
+        self._found: dict[str, dict[int, Judged]] = {attempt.key: {} for attempt in attempts}
+        indices = range(len(test.inputs))
+        is_much = len(attempts) * len(indices) > _FEW_RUNS and len(indices) > 1
+        self._rounds = [indices[:1], indices[1:]] if is_much else [indices, indices[:0]]
+
+    def list_runs(self, round_idx: int) -> list[Attempt]:
+        """Return the runs of a round, after all those of the round before have been taken."""
+        wanted = self._rounds[round_idx]
+        return [_make_run(self.test, one, idx) for one in self._left.values() for idx in wanted]
+
+    def take(self, run: Judged) -> Judged | None:
+        """Note how a run ended; returns the verdict where it is the solution's last."""
+        key, idx = _split_key(run.key)
+        found = self._found[key]
+        found[idx] = replace(_compare_run(self.test, self._golden, run, idx), output="")
+        num_inputs = len(self.test.inputs)
+        if len(found) not in {len(self._rounds[0]), num_inputs}:
+            return None
+        judged = _sum_up(key, [found[one] for one in sorted(found)])
+        if judged.verdict.passed and len(found) < num_inputs:
+            return None
+        del self._left[key]
+        return judged
+
+
+def _judge_runs(plans: Sequence[_Plan], execute: Execute) -> Iterator[Judged]:
+    by_id = {plan.test.problem.task_id: plan for plan in plans}
+    for round_idx in range(_NUM_ROUNDS):
+        runs = {task_id: plan.list_runs(round_idx) for task_id, plan in by_id.items()}
+        for run in _execute_parts(runs, execute):
+            judged = by_id[run.task].take(run)
+            if judged is not None:
+                yield judged
+
+
+def _execute_parts(runs: Mapping[str, Sequence[Attempt]], execute: Execute) -> Iterator[Judged]:
+    """Execute in one worker, or in some where one would have to hold very much text."""
+    part: dict[str, list[Attempt]] = {}
+    size = 0
+    for task_id, own in runs.items():
+        for run in own:
+            own_size = len(run.source) + sum(map(len, run.files.values()))
+            if part and size + own_size > _MOST_TEXT:
+                yield from execute(part)
+                part, size = {}, 0
+            part.setdefault(task_id, []).append(run)
+            size += own_size
+    if part:
+        yield from execute(part)
 
 
 def _make_run(test: OutputTest, attempt: Attempt, idx: int) -> Attempt:
@@ -229,7 +288,8 @@ def _compare_run(test: OutputTest, golden: _Golden, run: Judged, idx: int) -> Ju
     verdict = run.verdict
     where = _name_input(test, idx)
     if not verdict.passed:
-        return replace(run, verdict=replace(verdict, message=f"{verdict.message}{where}"))
+        text = f"{verdict.message.removesuffix('.')}{where}." if where else verdict.message
+        return replace(run, verdict=replace(verdict, message=text))
     if run.num_output_bytes > OUTPUT_BYTES:
         text = f"It printed {run.num_output_bytes} bytes{where}; {OUTPUT_BYTES} are looked at."
         return replace(run, verdict=replace(verdict, kind=VerdictKind.LIMIT, message=text))
@@ -255,9 +315,14 @@ def _say_failure(run: Judged) -> str:
 
 
 def _sum_up(key: str, runs: Sequence[Judged]) -> Judged:
-    """Return one verdict: that of the first run that did not pass, else of the first."""
-    decisive = next((run for run in runs if not run.verdict.passed), runs[0])
-    flags = dict.fromkeys(flag for run in runs for flag in run.verdict.flags)
+    """Return one verdict: that of the first run that did not pass, else of the first.
+
+    Flags of later runs do not count: whether there are any depends on what runs beside it.
+    """
+    failed_idx = next((idx for idx, run in enumerate(runs) if not run.verdict.passed), None)
+    decisive = runs[failed_idx or 0]
+    counted = runs if failed_idx is None else runs[: failed_idx + 1]
+    flags = dict.fromkeys(flag for run in counted for flag in run.verdict.flags)
     return replace(
         decisive,
         key=key,

@@ -1,6 +1,7 @@
 """From BioCoder problems to a problem set of the runner."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from jupyt5_dsp.programs import Program, make_cell, make_program_set
 
 __all__ = ["FUNCTION_STOPS", "PROGRAM_STOPS", "list_modules", "make_set", "make_test"]
 
+_DEFINED = re.compile(r"\b(?:def|class)\s+(\w+)")
 NO_CONTEXT = "no test context"
 _COMMENTED_OUT = "the insertion marker stands in a comment: no solution could take effect"
 # What follows a function at the left margin.
@@ -105,6 +107,11 @@ def list_modules(slot: Slot) -> tuple[str, ...]:
     )
 
 
+def _find_names(source: str) -> frozenset[str]:
+    """Return functions and classes; in texts that are no Python and in comments, too."""
+    return frozenset(_DEFINED.findall(source))
+
+
 def _make_program(
     problem: BioProblem, test: OutputTest | None, reason: str, *, form: str, budget_tokens: int
 ) -> Program:
@@ -115,7 +122,12 @@ def _make_program(
     prefix = prompt.text.rstrip("\n")
     return Program(
         task_id=problem.task_id,
-        form=Form(reference=problem.golden, preload=preload),
+        form=Form(
+            reference=problem.golden,
+            preload=preload,
+            defines=_find_names(test.slot.before + test.slot.after) if test else frozenset(),
+            answers=_find_names(problem.golden),
+        ),
         # Equal tests are one distinct problem: the cell names the test that the checker makes.
         grading=f"pass  # {digest(test.describe() if test else [problem.task_id])[:16]}",
         shown=Shown(

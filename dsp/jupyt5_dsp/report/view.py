@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyt5.hypotheses.codebleu import explain_missing
+from jupyt5_dsp.clusters import FEW_CLUSTERS
 from jupyt5_dsp.report.blocks import Heads, Packed, Tally
-from jupyt5_dsp.report.charts import RatePoint, correlate, draw_curve, draw_rates
+from jupyt5_dsp.report.charts import (
+    MIN_CORRELATED,
+    RatePoint,
+    correlate,
+    draw_curve,
+    draw_rates,
+)
 from jupyt5_dsp.similarity import NUM_SCORED
 
 __all__ = ["VERDICT_MEANINGS", "View", "make_view"]
@@ -67,6 +74,7 @@ def make_view(
             "chips": list(_iter_chips(results)),
             "cards": list(_iter_cards(results, ks)),
             "ks": ks,
+            "few_clusters": _word_few_clusters(results),
             "pass_rows": list(_iter_pass_rows(results, ks)),
             "blocked": list(_iter_blocked(results)),
             "curve": _mark(draw_curve(results["curve"], best["curve"] if best else [])),
@@ -131,6 +139,14 @@ def _iter_pass_rows(results: Mapping[str, Any], ks: Sequence[int]) -> Iterator[M
         yield {"label": label, "cells": cells}
 
 
+def _word_few_clusters(results: Mapping[str, Any]) -> str:
+    valid = [problem for problem in results["problems"] if problem["usable"] == "yes"]
+    count = len({problem["cluster"] for problem in valid})
+    if not 0 < count < FEW_CLUSTERS:
+        return ""
+    return f"Few independent clusters of valid problems ({count}): rough intervals."
+
+
 def _iter_blocked(results: Mapping[str, Any]) -> Iterator[str]:
     for name, by_k in results["blocked_k"].items():
         for k, blocked in by_k.items():
@@ -162,8 +178,10 @@ def _word_codebleu(points: Sequence[RatePoint]) -> str:
         return f"CodeBLEU is not shown. {why}"
     text = (
         f"mean CodeBLEU against the reference (up to {NUM_SCORED} hypotheses a problem, drawn by "
-        f"a fixed seed; {num_known} problems)"
+        f"a fixed seed; {num_known:,} problem{'' if num_known == 1 else 's'})"
     )
+    if num_known < MIN_CORRELATED:
+        return f"{text}; too few for a rank correlation, which takes {MIN_CORRELATED}"
     rho = correlate(points)
     return text + ("" if rho is None else f"; Spearman's rank correlation {rho:.2f}")
 

@@ -27,7 +27,7 @@ class BioCoderSuite:
     """Functions in their context; a sample passes if it prints what the reference prints."""
 
     name = "biocoder"
-    version = "biocoder-v2"
+    version = "biocoder-v3"
     about = "functions of bioinformatics projects, compared with the reference on generated inputs"
     licence = "none stated; the functions are those of their projects"
     home = "https://github.com/gersteinlab/biocoder"

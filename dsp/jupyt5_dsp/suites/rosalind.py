@@ -22,7 +22,7 @@ class RosalindSuite:
     """Programs that read a file and print an answer."""
 
     name = "rosalind"
-    version = "rosalind-v2"
+    version = "rosalind-v3"
     about = "bioinformatics exercises: a program that reads a file and prints the answer"
     licence = "references MIT, (c) 2022 Dan Halligan; inputs not stated"
     home = "https://github.com/gersteinlab/biocoder"

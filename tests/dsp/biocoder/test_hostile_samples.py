@@ -58,6 +58,20 @@ def add(a, b):
     return "found " + found[0] if found else "nothing found"
 """
 RIGHT = f"print({SECRET}, flush=True)\n"
+# Reads all memory that its process has, freed or not. It knows half of what it looks for.
+SCAN = """
+def add(a, b):
+    import ctypes
+    half, found = b"%s", 0
+    with open("/proc/self/maps") as stream:
+        regions = [line.split() for line in stream]
+    for where, rights, _, _, _, *name in regions:
+        if rights.startswith("rw") and name in ([], ["[heap]"], ["[stack]"]):
+            first, last = (int(one, 16) for one in where.split("-"))
+            for rest in ctypes.string_at(first, last - first).split(half)[1:]:
+                found += rest[:4].isdigit()
+    return f"found {found > 0}"
+"""
 
 
 def test_no_sample_finds_the_answer(tmp_path: Path, grade: Grade) -> None:
@@ -68,6 +82,35 @@ def test_no_sample_finds_the_answer(tmp_path: Path, grade: Grade) -> None:
     assert graded.validations["p"]["usable"] == "yes"
     assert graded.verdicts("p") == {"looks around": "wrong"}
     assert graded.by_problem["p"]["looks around"]["output_head"].strip() == "nothing found"
+
+
+def test_no_sample_finds_the_answer_to_another_problem(tmp_path: Path, grade: Grade) -> None:
+    golden = "def add(a, b):\n    return 1 + a + b\n"
+    rows = [make_row("p", GOLDEN, CONTEXT), make_row("q", golden, CONTEXT)]
+    path = write_rows(tmp_path / "set" / "rows.jsonl", rows)
+    # One batch, and in the same worker right samples of both before and after it.
+    texts = {"p's": GOLDEN, "looks around": NEEDLE + LOOK % str(tmp_path), "p's again": GOLDEN}
+    graded = grade("biocoder", path, ["p", "q"], texts, "--timeout-s", "20")
+    for name, verdict in (("p", "passed"), ("q", "wrong")):
+        assert graded.verdicts(name) == {
+            "p's": verdict, "looks around": "wrong", "p's again": verdict,
+        }  # fmt: skip
+        seen = graded.by_problem[name]["looks around"]["output_head"].strip()
+        assert seen == "nothing found"
+
+
+def test_no_worker_holds_an_answer_in_another_problem_s_program(
+    tmp_path: Path, grade: Grade
+) -> None:
+    around = f"import os\n{GOLDEN}<<insert solution here>>\nprint(twice(4), add(0, 0))\n"
+    twice = "def twice(a):\n    return 2 * a\n"
+    rows = [make_row("p", GOLDEN, CONTEXT), make_row("q", twice, around)]
+    path = write_rows(tmp_path / "set" / "rows.jsonl", rows)
+    texts = {"scans": twice + SCAN % SECRET[:8]}
+    graded = grade("biocoder", path, ["p", "q"], texts, "--timeout-s", "20")
+    seen = {name: own["scans"]["output_head"].strip() for name, own in graded.by_problem.items()}
+    # The answer to p stands in q's program: there, and only there, a scan finds it.
+    assert seen == {"p": "found False", "q": "8 found True"}
 
 
 def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Grade) -> None:

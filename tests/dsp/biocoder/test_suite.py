@@ -54,6 +54,9 @@ def test_verdicts_and_the_inputs_that_decide(tmp_path: Path, grade: Grade) -> No
     # It differs on one input in seven only: the first round of one input need not find it.
     assert "of 30, line 1" in own["near"]["message"]
     assert "NameError" in own["raises"]["traceback"]
+    for name in ("raises", "loops", "broken"):
+        assert own[name]["message"].endswith(" on input 1 of 30.")
+        assert ". on input" not in own[name]["message"]
 
 
 def test_members_are_inserted_with_their_indentation(tmp_path: Path, grade: Grade) -> None:
