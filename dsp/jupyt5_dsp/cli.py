@@ -117,9 +117,9 @@ def _env(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.commands import build, build_function_problems
     from jupyt5_dsp.curation.filters import render_counts
     from jupyt5_dsp.curation.survey import render_survey
+    from jupyt5_dsp.data_commands import build, build_function_problems
 
     if args.functions:
         print(json.dumps(build_function_problems(args), indent=2))
@@ -133,7 +133,7 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from jupyt5_dsp.commands import fetch
+    from jupyt5_dsp.data_commands import fetch
 
     fetched = fetch(args)
     if args.json:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyt5.console import progress, watch_progress
 from jupyt5.errors import UsageError
@@ -26,17 +26,10 @@ from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import PRESENTATION, Suite, find_suite, load_suite, read_options
 from jupyt5_dsp.validation import validate_set
 
-if TYPE_CHECKING:
-    from jupyt5_dsp.curation.build import Built
-    from jupyt5_dsp.fetch import Fetched
-    from jupyt5_dsp.fetch_files import FetchedFiles
-
 __all__ = [
-    "build",
-    "build_function_problems",
     "export_prompts",
-    "fetch",
     "list_suites",
+    "read_execution",
     "report",
     "run",
     "validate",
@@ -52,7 +45,7 @@ def validate(args: argparse.Namespace) -> dict[str, Any]:
     suite = find_suite(args.suite)
     options = _read_options(suite, args)
     problem_set = suite.load(args.problems, options)
-    execution = _read_execution(args, _list_hidden(args.problems))
+    execution = read_execution(args, _list_hidden(args.problems))
     environment = describe_environment(problem_set, execution)
     problem_set = problem_set.select(args.limit)
     with (
@@ -105,7 +98,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     hidden_paths = [*_list_hidden(args.problems), args.out]
     config = RunConfig(
         out_path=args.out,
-        execution=_read_execution(args, hidden_paths, _list_telling(args)),
+        execution=read_execution(args, hidden_paths, _list_telling(args)),
         generation=_read_generation(args, sampling, num_samples=num_samples, seed=args.seed),
         num_workers=args.workers,
         engine=args.engine,
@@ -159,84 +152,6 @@ def export_prompts(args: argparse.Namespace, write: Callable[[str], object]) -> 
             write(line.decode())
     if out_path:
         write_atomic(out_path, b"".join(lines))
-
-
-def build(args: argparse.Namespace) -> "Built":
-    """Do ``dsp-eval build``.
-
-    Raises:
-        UsageError: If there is no repository, or neither an output folder nor ``--dry-run``.
-    """
-    if not args.repositories:
-        message = "There is no repository. Name a clone or the folder of a course."
-        raise UsageError(message)
-    # In here: only this command needs nbgrader and datasketch.
-    from jupyt5_dsp.curation.build import BuildConfig, build, preview
-
-    if args.dry_run:
-        return preview(args.repositories, limit=args.limit, keeps_duplicates=args.keep_duplicates)
-    if args.out is None:
-        message = "--out is missing. Name a new folder for the problem set, or use --dry-run."
-        raise UsageError(message)
-    config = BuildConfig(
-        repository_paths=tuple(args.repositories),
-        out_path=args.out,
-        name=args.name or args.out.resolve().name,
-        execution=_read_execution(args, []),
-        num_workers=args.workers,
-        keeps_duplicates=args.keep_duplicates,
-        limit=args.limit,
-    )
-    return build(config)
-
-
-def build_function_problems(args: argparse.Namespace) -> dict[str, object]:
-    """Do ``dsp-eval build --functions``; returns counts.
-
-    Raises:
-        UsageError: If there is no output folder, or repositories are named, too.
-    """
-    from jupyt5_dsp.biocoder.build_functions import build_functions
-
-    if args.repositories:
-        message = "--functions takes one project, and no repositories beside it."
-        raise UsageError(message)
-    if args.out is None:
-        message = "--out is missing. Name a new folder for the functions."
-        raise UsageError(message)
-    return build_functions(args.functions, args.out)
-
-
-def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
-    """Do ``dsp-eval fetch``.
-
-    Raises:
-        UsageError: If a manifest is given for files that have none, or nobody publishes the data.
-    """
-    from jupyt5_dsp.fetch import DEFAULT_MIRROR, FetchConfig, fetch
-    from jupyt5_dsp.fetch_files import DATA_SETS, FILES_MIRROR, fetch_files
-    from jupyt5_dsp.fetch_manifest import read_manifest
-
-    if args.data == "rosalind":
-        message = (
-            "Rosalind's problems cannot be fetched: its programs are published without ids, so "
-            "nothing pairs them with their inputs. --suite rosalind reads a rosalind.jsonl with id "
-            "and golden, and rosalind_testcases.tar.xz beside it."
-        )
-        raise UsageError(message)
-    if args.data != "dsp":
-        if args.manifest:
-            message = f"--manifest is for dsp only; the files of {args.data} are known."
-            raise UsageError(message)
-        mirror = args.mirror or FILES_MIRROR
-        return fetch_files(args.data, args.out, mirror, DATA_SETS[args.data])
-    config = FetchConfig(
-        sources=read_manifest(args.manifest),
-        out_path=args.out,
-        mirror=args.mirror or DEFAULT_MIRROR,
-        num_workers=args.workers,
-    )
-    return fetch(config)
 
 
 def report(args: argparse.Namespace) -> Path:
@@ -309,9 +224,16 @@ def _list_telling(args: argparse.Namespace) -> list[Path]:
     return folders + [Path(file).parent for file in files if file]
 
 
-def _read_execution(
+def read_execution(
     args: argparse.Namespace, hidden_paths: Sequence[Path], telling_paths: Sequence[Path] = ()
 ) -> Execution:
+    """Return how cells are executed.
+
+    Args:
+        args: Of a command that executes some.
+        hidden_paths: Nobody in the sandbox sees these.
+        telling_paths: Nor these, but where the interpreter lies among them.
+    """
     interpreter = find_interpreter(args.python)
     # A samples file may lie beside the interpreter, which must be seen.
     shown = {path.resolve() for path in interpreter.shown_paths}
