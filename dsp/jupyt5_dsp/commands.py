@@ -2,7 +2,8 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def validate(args: argparse.Namespace) -> dict[str, Any]:
     environment = describe_environment(problem_set, execution)
     problem_set = problem_set.select(args.limit)
     with (
+        _tell_kept(lambda: f"{args.out} keeps the findings" if args.out else ""),
         Grader(problem_set, execution) as grader,
         watch_progress("problems validated", "problem") as watch,
     ):
@@ -111,10 +113,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         validation_path=args.validation,
         options=options,
     )
-    try:
+    with _tell_kept(lambda: describe_kept(args.out)):
         return run_benchmark(suite, problem_set, config)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(describe_kept(args.out)) from None
 
 
 def export_prompts(args: argparse.Namespace, write: Callable[[str], object]) -> None:
@@ -197,6 +197,17 @@ def _read_options(suite: Suite, args: argparse.Namespace) -> dict[str, str]:
     if args.presentation is not None:
         given[PRESENTATION] = args.presentation
     return read_options(suite.name, suite.options, given)
+
+
+@contextmanager
+def _tell_kept(describe: Callable[[], str]) -> Generator[None]:
+    """Let an interrupt say what is kept, and that the same command goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = describe()
+        more = f"{kept}: repeat the command to go on from there." if kept else ""
+        raise KeyboardInterrupt(more) from None
 
 
 def _read_generation(

@@ -294,6 +294,8 @@ def _validate(
     log_path = config.out_path / "validation.jsonl"
     if known and not log_path.exists():
         append_jsonl(log_path, [asdict(finding) for finding in known])
+        text = "%s: its %d findings are copied to %s."
+        logger.info(text, config.validation_path, len(known), log_path)
     with watch_progress("problems validated", "problem") as watch:
         return validate_set(
             grader,

@@ -60,14 +60,14 @@ def list_sibling_runs(out_path: Path) -> list[Path]:
 
 
 def describe_kept(out_path: Path) -> str:
-    """Return what the folder of an interrupted run holds, and how to go on with it."""
+    """Return what the folder of an interrupted run holds; "" if there is none yet."""
     if not (out_path / _RUN_FILE).is_file():
-        return "Nothing was begun yet."
+        return ""
     counts: list[str] = []
     for name, what in _KEPT.items():
         path = out_path / name
         counts.append(f"{len(path.read_bytes().splitlines()) if path.is_file() else 0} {what}")
-    return f"{out_path} keeps {', '.join(counts)}: repeat the command to go on from there."
+    return f"{out_path} keeps {', '.join(counts)}"
 
 
 def _iter_differences(before: object, after: object, name: str = "") -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ def test_what_identifies_a_run(tmp_path: Path) -> None:
 
 
 def test_what_an_interrupted_run_keeps(tmp_path: Path) -> None:
-    assert describe_kept(tmp_path / "run") == "Nothing was begun yet."
+    assert describe_kept(tmp_path / "run") == ""
     claim_folder(tmp_path / "run", {})
     (tmp_path / "run" / "samples.jsonl").write_text("{}\n{}\n")
     assert "keeps 2 samples, 0 findings on problems, 0 verdicts" in describe_kept(tmp_path / "run")
