@@ -5,8 +5,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn, TypeVar
 
 from tqdm import tqdm
 
@@ -17,9 +18,11 @@ __all__ = [
     "EXIT_INTERRUPTED",
     "EXIT_OK",
     "EXIT_USAGE",
+    "Watch",
     "progress",
     "run",
     "setup_logging",
+    "watch_progress",
 ]
 
 EXIT_OK = 0
@@ -31,6 +34,7 @@ _LOG_EVERY_S = 30.0
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+Watch = Callable[[int, int], None]
 
 
 def run(body: Callable[[], int], *, extra: str = "all") -> int:
@@ -50,8 +54,9 @@ def run(body: Callable[[], int], *, extra: str = "all") -> int:
     except Jupyt5Error as exc:
         _say(str(exc))
         return exc.exit_code
-    except KeyboardInterrupt:
-        _say("Interrupted.")
+    except KeyboardInterrupt as exc:
+        # Its text, if it has one, says what is kept and how to go on.
+        sys.stderr.write(f"Interrupted. {exc}".rstrip() + "\n")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing more can be said on stdout.
@@ -84,22 +89,69 @@ def setup_logging(*, verbose: bool = False) -> None:
 
 
 def progress(
-    items: Iterable[T], *, desc: str, total: int | None = None, unit: str = "it"
+    items: Iterable[T],
+    *,
+    desc: str,
+    total: int | None = None,
+    unit: str = "it",
+    delay_s: float = 0.0,
 ) -> Iterator[T]:
-    """Pass ``items`` on while showing a bar on stderr; without a terminal, log every 30 s."""
+    """Pass ``items`` on while showing a bar on stderr; without a terminal, log every 30 s.
+
+    Args:
+        items: What is worked on.
+        desc: What is counted and what happens to it, in the plural: ``problems answered``.
+        total: How many there are; None if nobody knows.
+        unit: One of them, for rates.
+        delay_s: Show no bar before so many seconds.
+    """
     if sys.stderr.isatty():
-        yield from tqdm(items, desc=desc, total=total, unit=unit, dynamic_ncols=True)
+        bar = tqdm(items, desc=desc, total=total, unit=unit, delay=delay_s, dynamic_ncols=True)
+        yield from bar
         return
-    last_s = time.monotonic()
+    log = _Log(desc)
     for count, item in enumerate(items, start=1):
         yield item
-        if time.monotonic() - last_s >= _LOG_EVERY_S:
-            last_s = time.monotonic()
-            logger.info("%s: %d of %s %s", desc, count, total if total is not None else "?", unit)
+        log(count, total)
+
+
+@contextmanager
+def watch_progress(desc: str, unit: str) -> Generator[Watch]:
+    """Yield a function (done, total) that keeps a progress bar on stderr; see ``progress``."""
+    if not sys.stderr.isatty():
+        yield _Log(desc)
+        return
+    with ExitStack() as stack:
+        bar: tqdm[NoReturn] | None = None
+
+        def watch(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(_open_bar(desc, unit, done, total))
+            bar.update(done - bar.n)
+
+        yield watch
+
+
+def _open_bar(desc: str, unit: str, done: int, total: int) -> "tqdm[NoReturn]":
+    return tqdm(desc=desc, total=total, initial=done, unit=unit, dynamic_ncols=True)
+
+
+class _Log:
+    """Says how far work has come, not more often than every 30 s."""
+
+    def __init__(self, desc: str) -> None:
+        self._desc = desc
+        self._last_s = time.monotonic()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        if time.monotonic() - self._last_s >= _LOG_EVERY_S:
+            self._last_s = time.monotonic()
+            logger.info("%s: %d of %s", self._desc, done, "?" if total is None else total)
 
 
 def _say(message: str) -> None:
-    sys.stderr.write(f"error: {message}\n" if message != "Interrupted." else "Interrupted.\n")
+    sys.stderr.write(f"error: {message}\n")
 
 
 def _os_error_message(exc: OSError) -> str:

@@ -8,7 +8,7 @@ from jupyt5.hypotheses import clean_hypothesis
 from jupyt5.hypotheses.fences import looks_like_code, unwrap_code
 from jupyt5.providers import FillRequest
 
-__all__ = ["cut_at_stop", "take_answer"]
+__all__ = ["cut_at_stop", "has_fence", "take_answer"]
 
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 
@@ -47,6 +47,11 @@ def take_answer(raw: str, request: FillRequest, stops: Sequence[str], function: 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str:
     """Return generated text up to the first of a suite's stops."""
     return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
+
+
+def has_fence(text: str) -> bool:
+    """Say whether a line of a text begins a Markdown fence, or ends one."""
+    return bool(_FENCE.search(text))
 
 
 def _cut_continuation(raw: str, stops: Sequence[str]) -> str:

@@ -2,56 +2,55 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jupyt5.console import progress, watch_progress
 from jupyt5.errors import UsageError
 from jupyt5.execution.interpreters import find_interpreter
 from jupyt5.execution.jobs import Isolation, Limits
 from jupyt5.execution.sandbox import choose_sandbox
-from jupyt5.providers import Sampling
+from jupyt5.files import write_atomic
+from jupyt5.providers import Sampling, load_provider
 from jupyt5_dsp import suites
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
+from jupyt5_dsp.jsonl import render_jsonl
+from jupyt5_dsp.prompt_export import iter_prompts
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.report.write import read_results
-from jupyt5_dsp.run import GOLD, RunConfig, run_benchmark, watch_progress
-from jupyt5_dsp.run_folder import list_sibling_runs
+from jupyt5_dsp.run import GOLD, RunConfig, run_benchmark
+from jupyt5_dsp.run_folder import describe_kept, list_sibling_runs
 from jupyt5_dsp.samples import Generation
 from jupyt5_dsp.suites import PRESENTATION, Suite, find_suite, load_suite, read_options
 from jupyt5_dsp.validation import validate_set
 
-if TYPE_CHECKING:
-    from jupyt5_dsp.curation.build import Built
-    from jupyt5_dsp.fetch import Fetched
-    from jupyt5_dsp.fetch_files import FetchedFiles
-
 __all__ = [
-    "build",
-    "build_function_problems",
-    "fetch",
+    "export_prompts",
     "list_suites",
-    "print_results",
-    "print_suites",
-    "print_validation",
+    "read_execution",
     "report",
     "run",
     "validate",
 ]
 
 _DEFAULT_NUM_SAMPLES = 100
-Print = Callable[[str], None]
+# Before a bar is shown.
+_PATIENCE_S = 2.0
 
 
 def validate(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval validate``; returns its findings and their counts."""
     suite = find_suite(args.suite)
     options = _read_options(suite, args)
-    problem_set = suite.load(args.problems, options).select(args.limit)
-    execution = _read_execution(args, _list_hidden(args.problems))
+    problem_set = suite.load(args.problems, options)
+    execution = read_execution(args, _list_hidden(args.problems))
     environment = describe_environment(problem_set, execution)
+    problem_set = problem_set.select(args.limit)
     with (
+        _tell_kept(lambda: f"{args.out} keeps the findings" if args.out else ""),
         Grader(problem_set, execution) as grader,
         watch_progress("problems validated", "problem") as watch,
     ):
@@ -78,44 +77,16 @@ def validate(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def print_validation(found: Mapping[str, Any], echo: Print) -> None:
-    """Print findings for people: every problem that is not usable, then the counts."""
-    problems: Sequence[Mapping[str, Any]] = found["problems"]
-    for problem in problems:
-        usable = problem["usable"]
-        reason = f"  {problem['reason']}" if problem["reason"] else ""
-        echo(
-            f"{problem['task_id']:<12} reference {problem['reference']:<8} usable {usable}{reason}"
-        )
-    echo("")
-    echo(f"problems: {found['num_problems']}, usable: {found['num_valid']}")
-    groups = {
-        "gold failing": [p for p in problems if p["usable"] == "no"],
-        "test vacuous": [p for p in problems if p["usable"] == "vacuous"],
-        "solved before": [p for p in problems if p["usable"] == "solved before"],
-        "unstable": [p for p in problems if p["usable"] == "unstable"],
-        "passed though a context cell raised": [
-            p for p in problems if p["reference"] == "passed" and p["context_errors"]
-        ],
-    }
-    for label, members in groups.items():
-        ids = ", ".join(member["task_id"] for member in members)
-        echo(f"{label}: {len(members)}" + (f" ({ids})" if members else ""))
-    differing = found["differs_from_passes_modern"]
-    echo(
-        f"reference differs from passes_modern: {len(differing)}"
-        + (f" ({', '.join(differing)})" if differing else "")
-    )
-
-
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Do ``dsp-eval run``; returns what ``results.json`` holds.
 
     Raises:
-        UsageError: If several hypotheses are asked of greedy decoding, which has but one.
+        UsageError: If several hypotheses are asked of greedy decoding, which has but one, or
+            fewer are asked for than a k needs.
+        KeyboardInterrupt: If interrupted; its text says what is kept.
     """
     num_samples = args.num_samples or _DEFAULT_NUM_SAMPLES
-    _check_greedy(args, num_samples)
+    _check_budgets(args, num_samples)
     suite = find_suite(args.suite)
     sampling = Sampling(
         temperature=args.temperature,
@@ -124,23 +95,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         max_tokens=args.max_tokens,
     )
     options = _read_options(suite, args)
-    problem_set = suite.load(args.problems, options).select(args.limit)
+    problem_set = suite.load(args.problems, options)
     # Verdicts and findings in the run's folder quote what tests expect.
     hidden_paths = [*_list_hidden(args.problems), args.out]
     config = RunConfig(
         out_path=args.out,
-        ks=args.k,
-        execution=_read_execution(args, hidden_paths, _list_telling(args)),
-        generation=Generation(
-            num_samples=num_samples,
-            num_context_cells=args.context,
-            num_following_cells=args.following,
-            sampling=sampling,
-            seed=args.seed,
-            prompt_tokens=args.prompt_tokens,
-        ),
+        execution=read_execution(args, hidden_paths, _list_telling(args)),
+        generation=_read_generation(args, sampling, num_samples=num_samples, seed=args.seed),
         num_workers=args.workers,
         engine=args.engine,
+        ks=args.k,
+        limit=args.limit,
         strict=args.strict,
         provider_uri=args.provider,
         samples=args.samples,
@@ -148,78 +113,45 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         validation_path=args.validation,
         options=options,
     )
-    return run_benchmark(suite, problem_set, config)
+    with _tell_kept(lambda: describe_kept(args.out)):
+        return run_benchmark(suite, problem_set, config)
 
 
-def build(args: argparse.Namespace) -> "Built":
-    """Do ``dsp-eval build``.
+def export_prompts(args: argparse.Namespace, write: Callable[[str], object]) -> None:
+    """Do ``dsp-eval prompts``.
 
-    Raises:
-        UsageError: If there is no repository, or neither an output folder nor ``--dry-run``.
-    """
-    if not args.repositories:
-        message = "There is no repository. Name a clone or the folder of a course."
-        raise UsageError(message)
-    # In here: only this command needs nbgrader and datasketch.
-    from jupyt5_dsp.curation.build import BuildConfig, build, preview
-
-    if args.dry_run:
-        return preview(args.repositories, limit=args.limit, keeps_duplicates=args.keep_duplicates)
-    if args.out is None:
-        message = "--out is missing. Name a new folder for the problem set, or use --dry-run."
-        raise UsageError(message)
-    config = BuildConfig(
-        repository_paths=tuple(args.repositories),
-        out_path=args.out,
-        name=args.name or args.out.resolve().name,
-        execution=_read_execution(args, []),
-        num_workers=args.workers,
-        keeps_duplicates=args.keep_duplicates,
-        limit=args.limit,
-    )
-    return build(config)
-
-
-def build_function_problems(args: argparse.Namespace) -> dict[str, object]:
-    """Do ``dsp-eval build --functions``; returns counts.
+    Args:
+        args: Of the command.
+        write: Takes each line as it comes, where ``--out`` is ``-``.
 
     Raises:
-        UsageError: If there is no output folder, or repositories are named, too.
+        UsageError: If the output file is there already.
     """
-    from jupyt5_dsp.biocoder.build_functions import build_functions
-
-    if args.repositories:
-        message = "--functions takes one project, and no repositories beside it."
+    out_path = None if args.out == "-" else Path(args.out)
+    if out_path and out_path.exists():
+        message = f"{out_path} is there already. Choose another --out, or remove it."
         raise UsageError(message)
-    if args.out is None:
-        message = "--out is missing. Name a new folder for the functions."
-        raise UsageError(message)
-    return build_functions(args.functions, args.out)
-
-
-def fetch(args: argparse.Namespace) -> "Fetched | FetchedFiles":
-    """Do ``dsp-eval fetch``.
-
-    Raises:
-        UsageError: If a manifest is given for files that have none.
-    """
-    from jupyt5_dsp.fetch import DEFAULT_MIRROR, FetchConfig, fetch
-    from jupyt5_dsp.fetch_files import DATA_SETS, FILES_MIRROR, fetch_files
-    from jupyt5_dsp.fetch_manifest import read_manifest
-
-    if args.data != "dsp":
-        if args.manifest:
-            message = f"--manifest is for dsp only; the files of {args.data} are known."
-            raise UsageError(message)
-        mirror = args.mirror or FILES_MIRROR
-        return fetch_files(args.data, args.out, mirror, DATA_SETS[args.data])
-    config = FetchConfig(
-        sources=read_manifest(args.manifest),
-        out_path=args.out,
-        mirror=args.mirror or DEFAULT_MIRROR,
-        num_workers=args.workers,
-    )
-    return fetch(config)
+    suite = find_suite(args.suite)
+    problem_set = suite.load(args.problems, _read_options(suite, args)).select(args.limit)
+    provider = load_provider(args.provider) if args.provider else None
+    generation = _read_generation(args, Sampling(max_tokens=args.max_tokens), num_samples=1)
+    lines: list[bytes] = []
+    for record in progress(
+        iter_prompts(provider, problem_set, generation),
+        desc="prompts written",
+        total=len(problem_set.problems),
+        unit="prompt",
+        delay_s=_PATIENCE_S,
+    ):
+        if record is None:
+            continue
+        line = render_jsonl([record])
+        if out_path:
+            lines.append(line)
+        else:
+            write(line.decode())
+    if out_path:
+        write_atomic(out_path, b"".join(lines))
 
 
 def report(args: argparse.Namespace) -> Path:
@@ -260,21 +192,35 @@ def list_suites() -> list[dict[str, Any]]:
     ]
 
 
-def print_suites(found: Sequence[Mapping[str, Any]], echo: Print) -> None:
-    """Print suites for people."""
-    for suite in found:
-        echo(f"{suite['name']:<10} {suite['version']:<14} {suite['about']}")
-        echo(f"{'':<10} {suite['home']}  (licence of the data: {suite['licence']})")
-        for option in suite["options"]:
-            choices = ", ".join(option["choices"]) or "any value"
-            echo(f"{'':<10} {option['name']}={option['default']}  ({choices}) {option['about']}")
-
-
 def _read_options(suite: Suite, args: argparse.Namespace) -> dict[str, str]:
     given = dict(args.option)
     if args.presentation is not None:
         given[PRESENTATION] = args.presentation
     return read_options(suite.name, suite.options, given)
+
+
+@contextmanager
+def _tell_kept(describe: Callable[[], str]) -> Generator[None]:
+    """Let an interrupt say what is kept, and that the same command goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = describe()
+        more = f"{kept}: repeat the command to go on from there." if kept else ""
+        raise KeyboardInterrupt(more) from None
+
+
+def _read_generation(
+    args: argparse.Namespace, sampling: Sampling, *, num_samples: int, seed: int = 0
+) -> Generation:
+    return Generation(
+        num_samples=num_samples,
+        num_context_cells=args.context,
+        num_following_cells=args.following,
+        sampling=sampling,
+        seed=seed,
+        prompt_tokens=args.prompt_tokens,
+    )
 
 
 def _list_hidden(problems_path: Path) -> list[Path]:
@@ -289,9 +235,16 @@ def _list_telling(args: argparse.Namespace) -> list[Path]:
     return folders + [Path(file).parent for file in files if file]
 
 
-def _read_execution(
+def read_execution(
     args: argparse.Namespace, hidden_paths: Sequence[Path], telling_paths: Sequence[Path] = ()
 ) -> Execution:
+    """Return how cells are executed.
+
+    Args:
+        args: Of a command that executes some.
+        hidden_paths: Nobody in the sandbox sees these.
+        telling_paths: Nor these, but where the interpreter lies among them.
+    """
     interpreter = find_interpreter(args.python)
     # A samples file may lie beside the interpreter, which must be seen.
     shown = {path.resolve() for path in interpreter.shown_paths}
@@ -311,31 +264,17 @@ def _read_execution(
     )
 
 
-def _check_greedy(args: argparse.Namespace, num_samples: int) -> None:
+def _check_budgets(args: argparse.Namespace, num_samples: int) -> None:
+    most = max(args.k or (1,))
+    if args.provider and most > num_samples:
+        message = (
+            f"pass@{most} needs {most} hypotheses a problem, and -n asks for {num_samples}. "
+            "Raise -n, or give a smaller -k."
+        )
+        raise UsageError(message)
     if args.provider and args.temperature == 0 and num_samples > 1:
         message = (
             f"--temperature 0 gives one hypothesis a problem, not {num_samples}. "
             "Use -n 1 with it, or a higher temperature."
         )
         raise UsageError(message)
-
-
-def print_results(results: Mapping[str, Any], echo: Print) -> None:
-    """Print pass@k and counts for people."""
-    echo(f"{results['suite_version']}  {results['provider']}")
-    echo(
-        f"valid problems: {results['num_valid']}/{results['num_problems']}, "
-        f"distinct tests: {results['num_distinct']}, left out (no samples): "
-        f"{results['num_left_out']}, samples: {results['num_samples']}"
-    )
-    for scope, by_k in results["pass_at_k"].items():
-        for k, value in by_k.items():
-            interval = results["ci95"][scope].get(k)
-            band = f"  [{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
-            echo(f"pass@{k:<4} over {scope:<10} {value:.4f}{band}")
-    for k, blocked in results["blocked_k"].get("valid", {}).items():
-        named = f" ({', '.join(blocked['task_ids'][:3])}, …)" if blocked["task_ids"] else ""
-        echo(f"pass@{k:<4} over valid      not reported: {blocked['reason']}{named}")
-    for name in ("verdict_counts", "passed_with_flag"):
-        counts = ", ".join(f"{kind} {count}" for kind, count in results[name].items())
-        echo(f"{name.replace('_', ' ')}: {counts or 'none'}")

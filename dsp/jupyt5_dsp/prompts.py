@@ -54,7 +54,7 @@ def measure_prompt(
                 num_chars=len(preview.text),
                 num_tokens=preview.num_tokens,
                 num_left_out=preview.num_left_out,
-                is_estimate=False,
+                is_estimate=preview.is_estimate,
             )
     text = "\n".join(request.cells[idx].source for idx in find_window(request))
     return PromptSize(

@@ -2,15 +2,17 @@
 
 import json
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from jupyt5.console import progress
+from jupyt5.console import progress, watch_progress
 from jupyt5.files import sha256_file, write_atomic
 from jupyt5.providers import Provider, load_provider
+from jupyt5_dsp.answers import has_fence
 from jupyt5_dsp.fanout import Fanout, LocalFanout, RayFanout
 from jupyt5_dsp.fingerprint import digest_model
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
@@ -21,25 +23,26 @@ from jupyt5_dsp.prompts import measure_prompt, note_prompts, read_prompts
 from jupyt5_dsp.report import write_references, write_report
 from jupyt5_dsp.results import make_results
 from jupyt5_dsp.run_folder import Clock, claim_folder
+from jupyt5_dsp.sample_files import read_samples, write_samples
 from jupyt5_dsp.samples import (
     Generation,
     Sample,
     generate_samples,
     make_gold,
-    read_samples,
-    write_samples,
+    refuse_unasked,
 )
 from jupyt5_dsp.suites import Suite
+from jupyt5_dsp.suites.options import CORRECTIONS
 from jupyt5_dsp.validation import Validation, read_validations, validate_set
 
-__all__ = ["GOLD", "RunConfig", "Watch", "run_benchmark", "watch_progress"]
+__all__ = ["GOLD", "RunConfig", "run_benchmark"]
 
 GOLD = "gold"
 Engine = Literal["local", "ray"]
 
 logger = logging.getLogger(__name__)
 
-Watch = Callable[[int, int], None]
+_DEFAULT_KS = (1, 10, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +50,20 @@ class RunConfig:
     """What one run is asked to do.
 
     Exactly one of ``provider_uri`` and ``samples`` is set; ``samples`` is a path or ``gold``.
+    ``ks`` are the budgets to report; None for those of 1, 10, 100 that the samples allow. They are
+    no part of what the run is. ``limit`` keeps the first so many problems.
     ``engine`` says where notebooks run: in processes here, or on a Ray cluster.
     ``validation_path`` names findings of ``dsp-eval validate`` to start from. ``strict`` counts
     passes with a suspicion flag as failed. ``options`` are the suite's, as its problems were read.
     """
 
     out_path: Path
-    ks: tuple[int, ...]
     execution: Execution
     generation: Generation
     num_workers: int
     engine: Engine = "local"
+    ks: tuple[int, ...] | None = None
+    limit: int | None = None
     strict: bool = False
     provider_uri: str | None = None
     samples: str | None = None
@@ -69,36 +75,41 @@ class RunConfig:
 def run_benchmark(suite: Suite, problem_set: ProblemSet, config: RunConfig) -> dict[str, object]:
     """Do one run, or go on with it where it was broken off.
 
+    Args:
+        suite: Where the problems are from.
+        problem_set: All of them, whatever the limit: findings on all hold for some, too.
+        config: What is asked for.
+
     Returns:
         What ``results.json`` holds.
 
     Raises:
         UsageError: If the folder belongs to a run with other settings.
-        Jupyt5Error: If samples cannot be had or nothing can be run.
+        Jupyt5Error: If samples cannot be had or nothing can be run; before a model is asked, if
+            no problem can be executed.
         KeyboardInterrupt: If interrupted; what is graded so far is reported first, as partial.
     """
+    environment = describe_environment(problem_set, config.execution)
+    num_all = len(problem_set.problems)
+    problem_set = problem_set.select(config.limit)
+    if config.provider_uri:
+        refuse_unasked(problem_set)
     provider = load_provider(config.provider_uri) if config.provider_uri else None
     given = _read_given(problem_set, config)
     known = read_validations(config.validation_path) if config.validation_path else []
-    environment = describe_environment(problem_set, config.execution)
     identity = _make_identity(suite, problem_set, environment, config)
+    if len(problem_set.problems) < num_all:
+        identity["settings"]["limit"] = config.limit
     claim_folder(config.out_path, identity)
-    run = _Run(problem_set, config, identity, environment)
     write_references(config.out_path, problem_set)
-    samples_path = config.out_path / "samples.jsonl"
-    if provider:
-        with run.clock.phase("generation_s"):
-            _generate(provider, problem_set, config, samples_path)
-        given = read_samples(samples_path, problem_set)
-    else:
-        write_samples(samples_path, given)
-        _note_prompts(problem_set, config)
+    run = _Run(problem_set, config, identity, environment)
+    samples = run.ask(provider) if provider else run.take(given)
     try:
-        run.grade(given, known)
+        run.grade(samples, known)
     except KeyboardInterrupt:
-        run.conclude(given, partial=True)
+        run.conclude(samples, partial=True)
         raise
-    return run.conclude(given)
+    return run.conclude(samples)
 
 
 @dataclass(slots=True)
@@ -107,9 +118,29 @@ class _Run:
 
     problem_set: ProblemSet
     config: RunConfig
-    identity: Mapping[str, object]
+    identity: Mapping[str, Any]
     environment: Mapping[str, object]
     clock: Clock = field(default_factory=Clock)
+
+    @property
+    def samples_path(self) -> Path:
+        return self.config.out_path / "samples.jsonl"
+
+    def ask(self, provider: Provider) -> list[Sample]:
+        """Return the provider's samples; those that it gave before are kept."""
+        try:
+            with self.clock.phase("generation_s"):
+                _generate(provider, self.problem_set, self.config, self.samples_path)
+        except BaseException:
+            self.clock.write(self.config.out_path / "timing.json")
+            raise
+        return read_samples(self.samples_path, self.problem_set)
+
+    def take(self, given: list[Sample]) -> list[Sample]:
+        """Return samples that need no provider; the folder gets a copy."""
+        write_samples(self.samples_path, given)
+        _note_prompts(self.problem_set, self.config)
+        return given
 
     def grade(self, samples: Sequence[Sample], known: Sequence[Validation]) -> None:
         config = self.config
@@ -137,15 +168,16 @@ class _Run:
         """Write results, times and the report from the files of the run."""
         config, out_path = self.config, self.config.out_path
         validations = self._read_validations()
+        ks = config.ks or _choose_ks(samples)
         graded: list[GradedSample] = []
         if (out_path / "verdicts.jsonl").is_file():
             graded = read_verdicts(out_path / "verdicts.jsonl", samples, validations)
         results = make_results(
-            self.identity,
+            {**self.identity, "settings": {**self.identity["settings"], "ks": list(ks)}},
             self.problem_set,
             graded,
             validations,
-            config.ks,
+            ks,
             seed=config.execution.seed,
             samples=samples,
             strict=config.strict,
@@ -154,6 +186,8 @@ class _Run:
         write_atomic(out_path / "results.json", json.dumps(results, indent=2) + "\n")
         self.clock.write(out_path / "timing.json")
         write_report(out_path)
+        if config.samples not in (None, GOLD):
+            _hint_at_fences(samples, config)
         return results
 
     def _read_validations(self) -> dict[str, Validation]:
@@ -173,12 +207,24 @@ def _read_given(problem_set: ProblemSet, config: RunConfig) -> list[Sample]:
     return read_samples(Path(config.samples), problem_set, max_samples=config.max_samples)
 
 
+def _hint_at_fences(samples: Sequence[Sample], config: RunConfig) -> None:
+    num_fenced = sum(has_fence(one.completion) for one in samples)
+    if num_fenced and config.options.get(CORRECTIONS.name) != "yes":
+        text = "%d of %d samples hold Markdown fences: text from a file is executed as it is."
+        logger.warning(text, num_fenced, len(samples))
+
+
+def _choose_ks(samples: Sequence[Sample]) -> tuple[int, ...]:
+    """Return the usual budgets for which every problem with samples has enough of them."""
+    fewest = min(Counter(one.task_id for one in samples).values(), default=1)
+    return tuple(k for k in _DEFAULT_KS if k <= fewest)
+
+
 def _make_identity(
     suite: Suite, problem_set: ProblemSet, environment: Mapping[str, object], config: RunConfig
-) -> dict[str, object]:
+) -> dict[str, Any]:
     settings: dict[str, object] = {
         "problem_set": problem_set.digest(),
-        "ks": list(config.ks),
         "seed": config.execution.seed,
         "strict": config.strict,
         **asdict(config.execution.limits),
@@ -248,6 +294,8 @@ def _validate(
     log_path = config.out_path / "validation.jsonl"
     if known and not log_path.exists():
         append_jsonl(log_path, [asdict(finding) for finding in known])
+        text = "%s: its %d findings are copied to %s."
+        logger.info(text, config.validation_path, len(known), log_path)
     with watch_progress("problems validated", "problem") as watch:
         return validate_set(
             grader,
@@ -265,23 +313,3 @@ def _open_fanout(grader: Grader, config: RunConfig) -> Generator[Fanout]:
         return
     with RayFanout(grader.problem_set, config.execution, config.num_workers) as fanout:
         yield fanout
-
-
-@contextmanager
-def watch_progress(desc: str, unit: str) -> Generator[Watch]:
-    """Yield a function (done, total) that keeps a progress bar on stderr."""
-    ticks: list[Iterator[int]] = []
-    shown = 0
-
-    def watch(done: int, total: int) -> None:
-        nonlocal shown
-        if not ticks:
-            ticks.append(progress(range(total), desc=desc, total=total, unit=unit))
-        while shown < done:
-            next(ticks[0], None)
-            shown += 1
-
-    yield watch
-    for tick in ticks:
-        for _ in tick:
-            pass

@@ -12,9 +12,16 @@ from typing import cast
 from jupyt5.errors import UsageError
 from jupyt5.files import write_atomic
 
-__all__ = ["Clock", "claim_folder", "list_sibling_runs"]
+__all__ = ["Clock", "claim_folder", "describe_kept", "list_sibling_runs"]
 
 _RUN_FILE = "run.json"
+_KEPT = {
+    "samples.jsonl": "samples",
+    "validation.jsonl": "findings on problems",
+    "verdicts.jsonl": "verdicts",
+}
+# What older versions wrote, and what the digest of the problems says as well.
+_NO_MATTER = {"settings.ks", "settings.limit"}
 
 
 def claim_folder(out_path: Path, identity: Mapping[str, object]) -> None:
@@ -27,10 +34,13 @@ def claim_folder(out_path: Path, identity: Mapping[str, object]) -> None:
     run_path = out_path / _RUN_FILE
     if run_path.is_file():
         before = json.loads(run_path.read_text(encoding="utf-8"))
-        differing = sorted(_iter_differences(before, json.loads(json.dumps(identity))))
-        if differing:
+        differing = dict(_iter_differences(before, json.loads(json.dumps(identity))))
+        if differing.keys() - _NO_MATTER:
+            if "settings.limit" in differing:
+                differing.pop("settings.problem_set", None)  # two digests say nothing more
+            named = "; ".join(f"{name}: {what}" for name, what in sorted(differing.items())[:5])
             message = (
-                f"{out_path} holds a run with other settings ({'; '.join(differing[:5])}). "
+                f"{out_path} holds a run with other settings ({named}). "
                 "Choose another --out, or repeat the command as it was to go on with that run."
             )
             raise UsageError(message)
@@ -49,13 +59,24 @@ def list_sibling_runs(out_path: Path) -> list[Path]:
     return sorted(folder for folder in folders if folder != out_path)
 
 
-def _iter_differences(before: object, after: object, name: str = "") -> Iterator[str]:
+def describe_kept(out_path: Path) -> str:
+    """Return what the folder of an interrupted run holds; "" if there is none yet."""
+    if not (out_path / _RUN_FILE).is_file():
+        return ""
+    counts: list[str] = []
+    for name, what in _KEPT.items():
+        path = out_path / name
+        counts.append(f"{len(path.read_bytes().splitlines()) if path.is_file() else 0} {what}")
+    return f"{out_path} keeps {', '.join(counts)}"
+
+
+def _iter_differences(before: object, after: object, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(before, dict) and isinstance(after, dict):
         old, new = cast("dict[str, object]", before), cast("dict[str, object]", after)
         for key in old.keys() | new.keys():
             yield from _iter_differences(old.get(key), new.get(key), f"{name}.{key}".strip("."))
     elif before != after:
-        yield f"{name}: {before} there, {after} now"
+        yield name, f"{before} there, {after} now"
 
 
 class Clock:
@@ -73,8 +94,10 @@ class Clock:
     def phase(self, name: str) -> Generator[None]:
         """Time the block under ``name``."""
         start_s = time.monotonic()
-        yield
-        self._session[name] = round(time.monotonic() - start_s, 2)
+        try:
+            yield
+        finally:
+            self._session[name] = round(time.monotonic() - start_s, 2)
 
     def write(self, path: Path) -> None:
         """Add the times of this call to the file."""

@@ -1,13 +1,14 @@
-"""Samples: completions by task id, from a file, from the references, or from a provider.
+"""Samples: completions by task id, from the references or from a provider.
 
-Text from a file is taken as it is; what a provider generates is cleaned and cut at the suite's
-stops, with the model's own text beside it as ``raw``.
+What a model wrote is cleaned and cut at the suite's stops, with its own text beside it as ``raw``.
+Files of samples: ``sample_files.py``.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +26,11 @@ __all__ = [
     "generate_samples",
     "make_gold",
     "make_request",
-    "read_samples",
-    "write_samples",
+    "refuse_unasked",
+    "take_completion",
 ]
+
+_NUM_REASONS = 3
 
 logger = logging.getLogger(__name__)
 
@@ -74,44 +77,6 @@ class Generation:
     prompt_tokens: int
 
 
-def read_samples(
-    path: Path, problem_set: ProblemSet, *, max_samples: int | None = None
-) -> list[Sample]:
-    """Read ``{"task_id", "completion"}`` lines, plain or gzip, in the order of the problems.
-
-    Args:
-        path: The file. Samples of a problem are numbered in file order.
-        problem_set: Samples of other problems are left out, with one warning.
-        max_samples: Keep at most so many a problem.
-
-    Raises:
-        ProblemSetError: If the file is missing, damaged, or fits no problem.
-    """
-    wanted = {problem.task_id: list[Sample]() for problem in problem_set.problems}
-    num_foreign = 0
-    for line_number, record in enumerate(read_jsonl(path), start=1):
-        task_id, completion = record.get("task_id"), record.get("completion")
-        if not isinstance(task_id, str) or not isinstance(completion, str):
-            message = (
-                f"{path}, record {line_number}: task_id and completion must both be texts. "
-                "Mend or remove the line."
-            )
-            raise ProblemSetError(message)
-        if task_id not in wanted:
-            num_foreign += 1
-            continue
-        own = wanted[task_id]
-        if max_samples is None or len(own) < max_samples:
-            own.append(_read_sample(record, task_id, len(own), completion))
-    if num_foreign:
-        logger.warning("%s: %d samples are of other problems: left out.", path, num_foreign)
-    samples = [sample for own in wanted.values() for sample in own]
-    if not samples:
-        message = f"{path} has no sample of any of the {len(wanted)} problems. Check the task ids."
-        raise ProblemSetError(message)
-    return samples
-
-
 def make_gold(problem_set: ProblemSet) -> list[Sample]:
     """Return the reference solutions as samples, one a problem."""
     return [
@@ -123,11 +88,6 @@ def make_gold(problem_set: ProblemSet) -> list[Sample]:
         for problem in problem_set.problems
         if problem.cell_idx < len(problem_set.cells_of(problem))
     ]
-
-
-def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write ``samples.jsonl`` in one step."""
-    write_atomic(path, render_jsonl(sample.to_record() for sample in samples))
 
 
 def generate_samples(
@@ -162,6 +122,23 @@ def generate_samples(
         cancel.set()
 
 
+def refuse_unasked(problem_set: ProblemSet) -> None:
+    """Refuse to ask a model where none of its answers could be judged.
+
+    Raises:
+        ProblemSetError: If no problem can be executed, in whatever environment.
+    """
+    reasons = Counter(problem_set.explain_invalid(one) for one in problem_set.problems)
+    if reasons[""]:
+        return
+    named = "; ".join(reason for reason, _ in reasons.most_common(_NUM_REASONS))
+    message = (
+        f"None of the {reasons.total()} problems can be executed here ({named}), so none was "
+        "asked. dsp-eval prompts writes what a model would see."
+    )
+    raise ProblemSetError(message)
+
+
 def make_request(problem_set: ProblemSet, problem: Problem, generation: Generation) -> FillRequest:
     """Return what a provider sees: the notebook with references, but not this problem's own.
 
@@ -191,6 +168,14 @@ def make_request(problem_set: ProblemSet, problem: Problem, generation: Generati
         skip_blank=False,
         prompt_tokens=generation.prompt_tokens,
     )
+
+
+def take_completion(
+    problem_set: ProblemSet, problem: Problem, request: FillRequest, raw: str
+) -> str:
+    """Return the completion in what a model wrote to a request; see ``take_answer``."""
+    function = problem.shown.function if problem.shown else ""
+    return take_answer(raw, request, problem_set.stops, function)
 
 
 def _ask(
@@ -230,11 +215,10 @@ def _ask(
 def _take_draft(
     problem_set: ProblemSet, problem: Problem, request: FillRequest, draft: Draft
 ) -> Sample:
-    function = problem.shown.function if problem.shown else ""
     return Sample(
         task_id=problem.task_id,
         sample_idx=draft.hypothesis_idx,
-        completion=take_answer(draft.raw, request, problem_set.stops, function),
+        completion=take_completion(problem_set, problem, request, draft.raw),
         mean_logprob=draft.mean_logprob,
         raw=draft.raw,
     )
@@ -253,16 +237,3 @@ def _keep_complete(path: Path, problem_set: ProblemSet, num_samples: int) -> fro
         lines = (record for task_id in kept if task_id in done for record in kept[task_id])
         write_atomic(path, render_jsonl(lines))
     return done
-
-
-def _read_sample(
-    record: Mapping[str, object], task_id: str, sample_idx: int, completion: str
-) -> Sample:
-    mean_logprob, raw = record.get("mean_logprob"), record.get("raw")
-    return Sample(
-        task_id=task_id,
-        sample_idx=sample_idx,
-        completion=completion,
-        mean_logprob=float(mean_logprob) if isinstance(mean_logprob, int | float) else None,
-        raw=raw if isinstance(raw, str) else None,
-    )

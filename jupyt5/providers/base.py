@@ -131,13 +131,15 @@ class Preview:
 
     Attributes:
         text: The whole prompt, marks included.
-        num_tokens: Its length; an estimate where the tokenizer is not at hand.
+        num_tokens: Its length.
         num_left_out: Tokens of cells for which there was no room.
+        is_estimate: Whether both are estimated from bytes: the tokenizer is not at hand.
     """
 
     text: str
     num_tokens: int
     num_left_out: int = 0
+    is_estimate: bool = False
 
 
 class Provider(Protocol):

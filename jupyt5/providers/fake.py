@@ -79,7 +79,7 @@ class FakeProvider:
             for idx in find_window(request)
         ]
         text = "\n\n".join(sources)
-        return Preview(text, estimate_tokens(text))
+        return Preview(text, estimate_tokens(text), is_estimate=True)
 
 
 def _number(options: dict[str, str], name: str) -> float:

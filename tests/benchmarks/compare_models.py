@@ -37,7 +37,8 @@ from jupyt5_dsp.jsonl import append_jsonl, read_jsonl
 from jupyt5_dsp.passk import summarise
 from jupyt5_dsp.problems import Problem, ProblemSet, load_problem_set
 from jupyt5_dsp.results import make_outcomes
-from jupyt5_dsp.samples import Generation, Sample, generate_samples, read_samples, write_samples
+from jupyt5_dsp.sample_files import read_samples, write_samples
+from jupyt5_dsp.samples import Generation, Sample, generate_samples
 from jupyt5_dsp.validation import read_validations
 
 KS = (1, 10)

@@ -8,7 +8,8 @@ import pytest
 from jupyt5.providers import Sampling, load_provider
 from jupyt5_dsp.answers import take_answer
 from jupyt5_dsp.problems import ProblemSet
-from jupyt5_dsp.samples import Generation, generate_samples, make_request, read_samples
+from jupyt5_dsp.sample_files import read_samples
+from jupyt5_dsp.samples import Generation, generate_samples, make_request
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .suite_fixtures import write_humaneval, write_mbpp

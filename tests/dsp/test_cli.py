@@ -28,6 +28,7 @@ def one_error(capsys: pytest.CaptureFixture[str]) -> str:
         (["--provider", "fake:", "--top-p", "2"], 2, "top_p = 2.0 is out of range"),
         (["--provider", "fake:", "--temperature", "0"], 2, "Use -n 1"),
         (["--provider", "fake:", "--temperature", "0", "-n", "2"], 2, "not 2"),
+        (["--provider", "fake:fail", "-n", "2", "-k", "1,5"], 2, "pass@5 needs 5 hypotheses"),
         (["--samples", "gold", "--sandbox", "jail"], 2, "--sandbox jail is unknown"),
         (["--samples", "gold", "--presentation", "x"], 2, "has no option 'presentation'"),
         (["--samples", "gold", "--suite", "mbpp", "--option", "ids=al"], 2, "Did you mean all"),
@@ -115,17 +116,32 @@ def test_build_wants_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "area.py").write_text('def area(r):\n    """Say how large."""\n    return r * r\n')
     assert run_cli("build", "--functions", tmp_path, "--out", tmp_path / "out") == 0
     assert json.loads(capsys.readouterr().out)["num_functions"] == 1
+    (tmp_path / "area.py").write_text("def other():\n    return 1\n")
+    before = (tmp_path / "out" / "functions.jsonl").read_text()
+    assert run_cli("build", "--functions", tmp_path, "--out", tmp_path / "out") == 2
+    assert "is there already" in one_error(capsys)
+    assert (tmp_path / "out" / "functions.jsonl").read_text() == before
+
+
+def test_fetch_says_why_not_rosalind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli("fetch", "rosalind", "--out", tmp_path / "out") == 2
+    assert "are published without ids" in one_error(capsys)
+    assert not (tmp_path / "out").exists()
 
 
 def test_help_shows_examples_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     for argv, text in (
         (["--help"], "dsp-eval run --problems"),
         (["run", "--help"], "default: 0.8"),
+        (["fetch", "--help"], "BASE/owner/name/commit/path"),
+        (["prompts", "--help"], "what a model sees"),
     ):
         with pytest.raises(SystemExit) as caught:
             run_cli(*argv)
         assert caught.value.code == 0
-        assert text in capsys.readouterr().out
+        shown = " ".join(capsys.readouterr().out.split())
+        assert text in shown.replace("- ", "-").replace("/ ", "/")
+        assert "default: None" not in shown
 
 
 def test_broken_problem_list(add_set: Path, capsys: pytest.CaptureFixture[str]) -> None:

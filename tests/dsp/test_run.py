@@ -55,7 +55,8 @@ def test_gold_passes_everywhere(run: Run, tmp_path: Path) -> None:
     results = run(None, "--samples", "gold")
     assert results["pass_at_k"]["valid"] == {"1": 1.0}
     assert results["num_valid"] == results["num_problems"] == 2
-    assert sorted(results["blocked_k"]["valid"]) == ["10", "100"]
+    assert results["settings"]["ks"] == [1]
+    assert results["blocked_k"] == {}
     folder = tmp_path / "run"
     for name in ("samples.jsonl", "verdicts.jsonl", "results.json", "timing.json", "report.html"):
         assert (folder / name).stat().st_size
@@ -150,13 +151,41 @@ def test_other_settings_need_another_folder(run: Run, capsys: pytest.CaptureFixt
     run(None, "--samples", "gold", "--timeout-s", "5", code=2)
 
 
-def test_provider_end_to_end(run: Run) -> None:
+def test_provider_end_to_end(run: Run, tmp_path: Path) -> None:
     answer = (
         "def%20add(a,b):%0A%20%20%20%20return%20a%2Bb%0Adef%20double(a):%0A%20%20%20%20return%202*a"
     )
-    results = run(None, "--provider", f"fake:text={answer}", "-n", "2", "-k", "1,2")
+    argv = ["--provider", f"fake:text={answer}", "-n", "2"]
+    results = run(None, *argv, "-k", "1,2")
     assert results["pass_at_k"]["valid"] == {"1": 1.0, "2": 1.0}
     assert results["settings"]["num_samples"] == 2
+    # Budgets are no part of what a run is: all is kept, and only the results are made anew.
+    kept = ["run.json", "samples.jsonl", "validation.jsonl", "verdicts.jsonl"]
+    before = [(tmp_path / "run" / name).stat().st_mtime_ns for name in kept]
+    again = run(None, *argv)
+    assert [(tmp_path / "run" / name).stat().st_mtime_ns for name in kept] == before
+    assert again["pass_at_k"]["valid"] == {"1": 1.0}
+    assert again["settings"] == {**results["settings"], "ks": [1]}
+
+
+def test_a_cut_set_says_so(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    gold = ["--samples", "gold"]
+    assert "limit" not in run(None, *gold, "--limit", "2", out="whole")["settings"]
+    findings = str(tmp_path / "whole" / "validation.jsonl")
+    results = run(None, *gold, "--limit", "1", "--validation", findings)
+    assert (results["settings"]["limit"], results["num_problems"]) == (1, 1)
+    assert "do not hold here" not in caplog.text
+    assert run(None, *gold, "--limit", "1") == results
+    run(None, *gold, "--limit", "2", code=2)
+
+
+def test_samples_in_fences_are_hinted_at(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    fenced = f"```python\n{RIGHT['T/0']}```"
+    results = run([("T/0", fenced), ("T/0", RIGHT["T/0"])])
+    assert results["verdict_counts"] == {"passed": 1, "syntax": 1}
+    assert "1 of 2 samples hold Markdown fences" in caplog.text
 
 
 def test_validation_file_is_reused(
@@ -225,6 +254,8 @@ def test_interrupt_leaves_no_process_and_can_go_on(
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
+    kept = "keeps 2 samples, 2 findings on problems, 1 verdicts: repeat the command to go on"
+    assert f"Interrupted. {out} {kept}" in errors
     assert [record["verdict"] for record in verdicts(out)] == ["passed"]
     assert not [*tmp_path.glob("j5-*"), *tmp_path.glob("jupyt5-*")]
     assert not find_processes(str(tmp_path))

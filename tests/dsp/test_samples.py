@@ -2,20 +2,21 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from jupyt5.errors import ProblemSetError, ProviderError
 from jupyt5.providers import Sampling, load_provider
 from jupyt5_dsp.problems import load_problem_set
+from jupyt5_dsp.sample_files import read_samples, write_samples
 from jupyt5_dsp.samples import (
     Generation,
     generate_samples,
     make_gold,
     make_request,
-    read_samples,
-    write_samples,
 )
 
 GENERATION = Generation(
@@ -28,7 +29,7 @@ GENERATION = Generation(
 )
 
 
-def write_lines(path: Path, records: list[object]) -> Path:
+def write_lines(path: Path, records: Sequence[object]) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
@@ -57,14 +58,37 @@ def test_bad_samples_files(add_set: Path, tmp_path: Path) -> None:
     problem_set = load_problem_set(add_set)
     with pytest.raises(ProblemSetError, match="cannot be read"):
         read_samples(tmp_path / "missing.jsonl", problem_set)
-    with pytest.raises(ProblemSetError, match="must both be texts"):
-        read_samples(write_lines(tmp_path / "a", [{"task_id": "T/0"}]), problem_set)
-    with pytest.raises(ProblemSetError, match="no sample of any of the 2 problems"):
-        read_samples(write_lines(tmp_path / "b", [{"task_id": "Z", "completion": ""}]), problem_set)
+    for record, message in (
+        ({"task_id": "T/0", "solution": ""}, "completion is missing, there are task_id, solution"),
+        ({"completion": ""}, "field task_id is missing"),
+        ({"task_id": 14, "completion": ""}, "task_id 14 is no text; here they look like 'T/0'"),
+        ({"task_id": "T/0", "completion": ["x"]}, "completion is ['x'], and must be a text"),
+        ({"task_id": "T/0", "raw": None}, "raw is None"),
+        ({"task_id": "14", "completion": ""}, "of the 2 problems.*'14', the problems 'T/0'"),
+    ):
+        pattern = message.replace("[", r"\[").replace("]", r"\]")
+        with pytest.raises(ProblemSetError, match=pattern):
+            read_samples(write_lines(tmp_path / "a", [record]), problem_set)
     broken = tmp_path / "c.gz"
     broken.write_bytes(gzip.compress(b'{"task_id": "T/0", "completion": "x"}\n')[:-9])
     with pytest.raises(ProblemSetError, match="line"):
         read_samples(broken, problem_set)
+
+
+def test_what_a_model_wrote_is_taken_as_from_a_provider(add_set: Path, tmp_path: Path) -> None:
+    problem_set = load_problem_set(add_set)
+    answer = "Sure:\n```python\ndef double(a):\n    return 2 * a\n```\nThat is it."
+    provider = load_provider(f"fake:text={quote(answer)}")
+    asked = tmp_path / "asked.jsonl"
+    list(generate_samples(provider, problem_set, GENERATION, asked))
+    lines = [
+        {"task_id": "T/1", "raw": answer, "mean_logprob": 0.0},
+        {"task_id": "T/1", "completion": answer},
+    ]
+    taken, verbatim = read_samples(write_lines(tmp_path / "own.jsonl", lines), problem_set)
+    assert taken.completion == "def double(a):\n    return 2 * a"
+    assert taken in read_samples(asked, problem_set)
+    assert verbatim.completion == answer
 
 
 def test_request_holds_references_but_not_the_own_one(add_set: Path) -> None:

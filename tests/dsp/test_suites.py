@@ -175,7 +175,7 @@ def test_a_suite_is_added_as_the_docs_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox_option: str
 ) -> None:
     page = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    _, code = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "squares.py").write_text(code)
     spec = importlib.util.spec_from_file_location("squares", tmp_path / "squares.py")
     assert spec

@@ -42,22 +42,21 @@ def build_functions(project_path: Path, out_path: Path) -> dict[str, object]:
         could not be parsed.
 
     Raises:
-        UsageError: If there is no project, or no function in it.
+        UsageError: If there is no project, no function in it, or a result in the folder.
     """
+    file_path = out_path / FUNCTIONS_FILE
+    if file_path.exists():
+        message = f"{file_path} is there already. Choose another --out, or remove the file."
+        raise UsageError(message)
     read = read_project(project_path)
-    left_out: Counter[str] = Counter()
-    records: list[dict[str, object]] = []
-    for found in _iter_functions(read.project):
-        reason = _explain_left_out(found.definition)
-        if reason:
-            left_out[reason] += 1
-        else:
-            records.append(_make_record(read.project, found))
+    found = [(one, _explain_left_out(one.definition)) for one in _iter_functions(read.project)]
+    left_out = Counter(reason for _, reason in found if reason)
+    records = [_make_record(read.project, one) for one, reason in found if not reason]
     if not records:
         message = f"{project_path} has no Python function that does something. Choose another."
         raise UsageError(message)
     out_path.mkdir(parents=True, exist_ok=True)
-    write_atomic(out_path / FUNCTIONS_FILE, render_jsonl(records))
+    write_atomic(file_path, render_jsonl(records))
     return {
         "num_files": len(read.project.modules) + len(read.unreadable),
         "num_functions": len(records),

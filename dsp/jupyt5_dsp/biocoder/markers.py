@@ -1,8 +1,9 @@
 """Generated inputs: ``<|kind;argument=…|>`` in a test program becomes a read of its environment.
 
 A marker becomes ``int(os.environ["PASSATK0"])`` or the like; the numbers count from the program's
-last marker to its first. Values are drawn before the runs, so reference and hypothesis get the
-same ones. Input i of a problem depends on seed, problem and i only.
+last marker to its first. Where the program does not import ``os`` itself, the read does. Values
+are drawn before the runs, so reference and hypothesis get the same ones. Input i of a problem
+depends on seed, problem and i only.
 
 One published rule is mended: ``bool(...)`` of a non-empty text is always true in Python, so there
 a Boolean marker could never be false. Here it is compared with the texts that mean true.
@@ -22,6 +23,7 @@ from jupyt5_dsp.biocoder.insertion import MARKER
 __all__ = ["Marker", "find_markers", "make_input", "replace_markers"]
 
 _PATTERN = re.compile(r"<\|(.*?)\|>", re.DOTALL)
+_IMPORTS_OS = re.compile(r"^[ \t]*import\b[^#\n]*\bos\b", re.MULTILINE)
 _VARIABLE = "PASSATK"
 _INT_RANGE = (-100_000, 100_000)
 _FLOAT_RANGE = (-100_000.0, 100_000.0)
@@ -101,12 +103,13 @@ def replace_markers(program: str, markers: tuple[Marker, ...]) -> str:
         program: With the markers in it; an insertion marker may be there, too.
         markers: From ``find_markers``.
     """
+    has_os = bool(_IMPORTS_OS.search(program))
     for quote in ('"', "'"):
-        text = _substitute(program, markers, quote)
+        text = _substitute(program, markers, quote, has_os=has_os)
         # Inside an f-string only the other kind of quotes can be used before Python 3.12.
         if _can_be_parsed(text):
             return text
-    return _substitute(program, markers, '"')
+    return _substitute(program, markers, '"', has_os=has_os)
 
 
 def make_input(
@@ -139,17 +142,18 @@ def _parse(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     return kind, arguments
 
 
-def _substitute(program: str, markers: tuple[Marker, ...], quote: str) -> str:
+def _substitute(program: str, markers: tuple[Marker, ...], quote: str, *, has_os: bool) -> str:
+    environment = "os.environ" if has_os else f"__import__({quote}os{quote}).environ"
     pieces: list[str] = []
     end = 0
     for marker in markers:
-        pieces += [program[end : marker.start], _read_of(marker, quote)]
+        pieces += [program[end : marker.start], _read_of(marker, quote, environment)]
         end = marker.end
     return "".join([*pieces, program[end:]])
 
 
-def _read_of(marker: Marker, quote: str) -> str:
-    read = f"os.environ[{quote}{marker.variable}{quote}]"
+def _read_of(marker: Marker, quote: str, environment: str) -> str:
+    read = f"{environment}[{quote}{marker.variable}{quote}]"
     if marker.kind == "bool":
         texts = ", ".join(f"{quote}{text}{quote}" for text in _TRUE_TEXTS)
         return f"({read} in ({texts}))"

@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from jupyt5.console import progress
+from jupyt5.console import progress, watch_progress
 from jupyt5.execution.sandbox import choose_sandbox
 from jupyt5_dsp.grader import Execution, Grader, describe_environment
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
 from jupyt5_dsp.parallel import run_parallel
 from jupyt5_dsp.problems import Problem, ProblemSet, load_problem_set
-from jupyt5_dsp.run import watch_progress
 from jupyt5_dsp.validation import Validation, validate_set
 
 __all__ = ["filter_of", "judge_folder", "list_opened"]

@@ -40,7 +40,15 @@ class RosalindSuite:
         """Read ``rosalind.jsonl`` and the archive of pairs beside it; see ``Suite.load``."""
         list_path = find_file(path, _FILES)
         problems = load_rosalind(list_path)
-        pairs = read_pairs(_find_pairs(list_path.parent))
+        pairs_path = _find_pairs(list_path.parent)
+        pairs = read_pairs(pairs_path)
+        if not any(problem.task_id in pairs for problem in problems):
+            message = (
+                f"None of the {len(problems)} problems of {list_path}, such as "
+                f"{problems[0].task_id!r}, has an input in {pairs_path}. Give a rosalind.jsonl "
+                "whose ids are those of the archive; BioCoder's functions are --suite biocoder."
+            )
+            raise ProblemSetError(message)
         tests: dict[str, OutputTest] = {}
         reasons: dict[str, str] = {}
         for problem in problems:

@@ -103,7 +103,7 @@ class OpenAIProvider:
         )
         text = render_body(body)
         num_left_out = count_omitted(request, estimate_tokens, budget_tokens=budget_tokens)
-        return Preview(text, estimate_tokens(text), num_left_out)
+        return Preview(text, estimate_tokens(text), num_left_out, is_estimate=True)
 
     async def _ask_all(self, bodies: list[Body], put: _Put) -> None:
         free = asyncio.Semaphore(_NUM_PARALLEL)

@@ -20,7 +20,7 @@ def draw(marker: str, number: int = 200, seed: int = 0) -> list[str]:
 
 def run(program: str, **variables: str) -> dict[str, object]:
     text = replace_markers(program, find_markers(program, "t"))
-    names: dict[str, object] = {"os": os}
+    names: dict[str, object] = {}
     saved = dict(os.environ)
     os.environ.update(variables)
     try:
@@ -32,14 +32,20 @@ def run(program: str, **variables: str) -> dict[str, object]:
 
 
 def test_numbers_count_from_the_last_marker_to_the_first() -> None:
-    program = "a = <|int|>; b = <|string|>; c = <|float|>"
+    program = "import sys, os; a = <|int|>; b = <|string|>; c = <|float|>"
     text = replace_markers(program, find_markers(program, "t"))
     assert text == (
-        'a = int(os.environ["PASSATK2"]); b = os.environ["PASSATK1"]; '
+        'import sys, os; a = int(os.environ["PASSATK2"]); b = os.environ["PASSATK1"]; '
         'c = float(os.environ["PASSATK0"])'
     )
     names = run(program, PASSATK0="0.5", PASSATK1="xy", PASSATK2="-7")
     assert (names["a"], names["b"], names["c"]) == (-7, "xy", 0.5)
+
+
+@pytest.mark.parametrize("head", ["", "from os import path\n", "import posix  # os\n"])
+def test_a_program_need_not_import_os(head: str) -> None:
+    names = run(f"{head}a = <|int|>; b = <|string|>", PASSATK0="x", PASSATK1="-7")
+    assert (names["a"], names["b"]) == (-7, "x")
 
 
 @pytest.mark.parametrize(

@@ -139,3 +139,10 @@ def test_zero_is_no_answer(tmp_path: Path, grade: Callable[..., Any]) -> None:
     # A stored answer that is rounded to zero makes the test accept anything small.
     assert "0.0 for every decimal number" in graded.validations["ba10b"]["reason"]
     assert set(graded.verdicts("ba10b").values()) == {"invalid"}
+
+
+def test_problems_without_any_stored_input_are_refused(tmp_path: Path) -> None:
+    root = write_rosalind(tmp_path)
+    write_rows(root / "rosalind.jsonl", [{"id": "abc", "golden": "def main(file): pass"}])
+    with pytest.raises(ProblemSetError, match=r"None of the 1 problems .* 'abc', has an input"):
+        load_suite(find_suite("rosalind"), root)
