@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jupyt5.errors import Jupyt5Error
+from jupyt5.errors import Jupyt5Error, ProblemSetError
 from jupyt5.providers import Provider
 from jupyt5.providers.texts import estimate_tokens, find_window
 from jupyt5_dsp.jsonl import append_jsonl, read_jsonl, repair_jsonl
@@ -80,4 +80,11 @@ def read_prompts(run_path: Path) -> dict[str, PromptSize]:
     """
     path = run_path / PROMPTS_FILE
     records = read_jsonl(path) if path.is_file() else ()
-    return {str(record["task_id"]): PromptSize(**record) for record in records}  # pyright: ignore[reportArgumentType]
+    try:
+        return {str(record["task_id"]): PromptSize(**record) for record in records}  # pyright: ignore[reportArgumentType]
+    except (TypeError, KeyError) as exc:
+        message = (
+            f"{path} is damaged or of another version ({exc}). Remove it: only lengths and times "
+            "of prompts are lost."
+        )
+        raise ProblemSetError(message) from exc

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["describe_invalid", "name_reason"]
+__all__ = ["count_reasons", "describe_invalid", "name_reason"]
 
 _MOST_LINES = 8
 _MISSING = re.compile(r"No module named '([^'.]+)")
@@ -26,18 +26,24 @@ def name_reason(reason: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def describe_invalid(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each reason why problems are not valid, the most frequent first.
+def count_reasons(problems: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """Return (how many problems are not valid, why), the most frequent first; few at most.
 
     Args:
         problems: With ``usable`` and ``reason``, as in results and in findings.
     """
     counts = Counter(name_reason(one["reason"]) for one in problems if one["usable"] != "yes")
-    lines = [(str(count), reason) for reason, count in counts.most_common()]
-    if len(lines) > _MOST_LINES:
-        num_rest = sum(int(count) for count, _ in lines[_MOST_LINES - 1 :])
-        num_reasons = len(lines) - _MOST_LINES + 1
-        lines[_MOST_LINES - 1 :] = [(str(num_rest), f"for {num_reasons} other reasons")]
-    width = max((len(count) for count, _ in lines), default=0)
-    for count, reason in lines:
+    found = [(count, reason) for reason, count in counts.most_common()]
+    rest = found[_MOST_LINES - 1 :]
+    if len(rest) > 1:
+        num_rest = sum(count for count, _ in rest)
+        found[_MOST_LINES - 1 :] = [(num_rest, f"for {len(rest)} other reasons")]
+    return found
+
+
+def describe_invalid(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of ``count_reasons`` for a terminal."""
+    found = count_reasons(problems)
+    width = len(str(max((count for count, _ in found), default=0)))
+    for count, reason in found:
         yield f"not valid: {count:>{width}} {reason}"

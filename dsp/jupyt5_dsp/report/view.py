@@ -7,6 +7,7 @@ from typing import Any
 
 from jupyt5.hypotheses.codebleu import explain_missing
 from jupyt5_dsp.clusters import FEW_CLUSTERS
+from jupyt5_dsp.reasons import count_reasons
 from jupyt5_dsp.report.blocks import Heads, Packed, Tally
 from jupyt5_dsp.report.charts import MIN_CORRELATED, RatePoint, correlate, draw_curve, draw_rates
 from jupyt5_dsp.report.settings import read_settings, word_settings
@@ -62,6 +63,7 @@ def make_view(
             "few_clusters": _word_few_clusters(results),
             "pass_rows": list(_iter_pass_rows(results, ks)),
             "blocked": list(_iter_blocked(results)),
+            "invalid": count_reasons(results["problems"]),
             **_make_charts(results, points),
             "verdicts": list(_iter_verdicts(results, words)),
             "flags": list(_iter_flags(results, packed.tally, words)),
