@@ -1,4 +1,4 @@
-"""Temporary folders: locked while their process lives, removed by the next one when it is gone."""
+"""Temporary folders: kept while their process lives, removed by the next one when it is gone."""
 
 import os
 import subprocess
@@ -11,57 +11,120 @@ import pytest
 from jupyt5.execution import scratch
 
 HOLD = """
-import sys, time
+import os, time
 from jupyt5.execution.scratch import make_folder
 print(make_folder("view"), make_folder("home"), flush=True)
-time.sleep(600)
+if os.fork():
+    time.sleep(600)
+else:
+    time.sleep(float(os.environ["CHILD_S"]))
 """
 
 
 @pytest.fixture(autouse=True)
-def use_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("CHILD_S", "0")
     monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(scratch, "_tokens", {})
 
 
-def make_old(*paths: Path) -> None:
-    for path in paths:
-        os.utime(path, (time.time() - 3600, time.time() - 3600))
+def make_old(place: Path) -> None:
+    for path in place.iterdir():
+        os.utime(path, (time.time() - 3600, time.time() - 3600), follow_symlinks=False)
 
 
-def test_what_a_killed_process_left_is_removed_and_nothing_else(
+def hold() -> tuple["subprocess.Popen[str]", list[Path]]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    return process, [Path(name) for name in process.stdout.readline().split()]
+
+
+def make_again(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder as another process would."""
+    monkeypatch.setattr(scratch, "_tokens", {})
+    return scratch.make_folder("view")
+
+
+def test_what_a_killed_process_left_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout
-        left = [Path(name) for name in other.stdout.readline().split()]
-        foreign, young = tmp_path / "somebodys", tmp_path / "jupyt5-view-new"
-        linked = tmp_path / "jupyt5-view-link"
-        for path in (foreign, young):
-            path.mkdir()
-        linked.symlink_to(foreign)
+    process, left = hold()
+    with process:
         locked = left[0] / "locked"
         locked.mkdir()
         (locked / "file").touch()
         locked.chmod(0)
-        make_old(*left, foreign)
-
-        own = [scratch.make_folder("view")]
+        make_old(tmp_path)
+        own = make_again(monkeypatch)
         assert all(path.is_dir() for path in left)  # their process lives
-        other.kill()
-    make_old(own[0])
-    monkeypatch.setattr(scratch, "_swept", set())
-    own.append(scratch.make_folder("view"))
+        process.kill()
+    make_old(tmp_path)
+    other = make_again(monkeypatch)
     assert not any(path.exists() for path in left)
-    assert all(path.is_dir() for path in (*own, foreign, young, linked))
-    for path in own:
+    assert own.is_dir()
+    assert len(list(tmp_path.glob("jupyt5-lock-*"))) == 2
+    for path in (own, other):
         scratch.remove_folder(path)
         assert not path.exists()
 
 
-def test_a_process_looks_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[Path] = []
-    monkeypatch.setattr(scratch, "_sweep", looked.append)
-    for _ in range(3):
-        scratch.remove_folder(scratch.make_folder("run"))
-    assert len(looked) == 1
+def test_a_fork_that_lives_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHILD_S", "3")
+    process, left = hold()
+    with process:
+        process.kill()
+    make_old(tmp_path)
+    make_again(monkeypatch)
+    assert all(path.is_dir() for path in left)
+
+
+def test_nothing_else_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, left = hold()
+    with process:
+        process.kill()
+    token = left[0].name.split("-")[3]
+    victim = tmp_path / "victim"
+    kept = [tmp_path / "jupyt5-my-notes", tmp_path / "jupyt5-map-abcdefgh", victim]
+    kept.append(tmp_path / f"jupyt5-view-{'0' * 8}-{token}-abcdefgh")  # another machine's
+    for path in kept:
+        path.mkdir()
+        (path / "file").touch()
+    link = tmp_path / f"jupyt5-view-{scratch._MACHINE}-{token}-linked"
+    link.symlink_to(victim)
+    # A lock that is a link, or has just been made, is nobody's to take.
+    (tmp_path / f"jupyt5-lock-{scratch._MACHINE}-{'a' * 16}").symlink_to(victim / "file")
+    make_old(tmp_path)
+    young = tmp_path / f"jupyt5-lock-{scratch._MACHINE}-{'b' * 16}"
+    young.touch()
+    scratch.remove_folder(make_again(monkeypatch))
+    assert all((path / "file").exists() for path in kept)
+    assert young.exists()
+    assert link.is_symlink()
+    assert not any(path.exists() for path in left)
+
+
+def test_other_users_locks_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, left = hold()
+    with process:
+        process.kill()
+    make_old(tmp_path)
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    make_again(monkeypatch)
+    assert all(path.is_dir() for path in left)
+
+
+def test_a_process_that_ends_leaves_no_lock(tmp_path: Path) -> None:
+    code = "from jupyt5.execution.scratch import *; remove_folder(make_folder('run'))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_locks_folders_are_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "fcntl", None)
+    path = make_again(monkeypatch)
+    assert path.is_dir()
+    assert list(tmp_path.iterdir()) == [path]
