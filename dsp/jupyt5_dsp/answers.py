@@ -7,28 +7,40 @@ from collections.abc import Sequence
 from jupyt5.hypotheses import clean_hypothesis
 from jupyt5.hypotheses.fences import looks_like_code, unwrap_code
 from jupyt5.providers import FillRequest
+from jupyt5_dsp.members import list_members
 
 __all__ = ["cut_at_stop", "has_fence", "take_answer"]
 
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 
 
-def take_answer(raw: str, request: FillRequest, stops: Sequence[str], function: str = "") -> str:
+def take_answer(
+    raw: str,
+    request: FillRequest,
+    stops: Sequence[str],
+    function: str = "",
+    *,
+    is_member: bool = False,
+) -> str:
     """Return the completion in a model's answer.
 
     An answer that goes on from the prompt ends before the first stop; what a model writes after
     it, fences too, says nothing. Talk and fences around an answer are removed. An answer that
-    gives the function asked for as a whole, at the left margin or as a member of a class there, is
-    taken as it is: moved below the prompt's header it would be a function inside a function.
+    gives the function asked for as a whole, at the left margin, is taken as it is: moved below the
+    prompt's header it would be a function inside a function. So is a class with the member asked
+    for in it.
 
     Args:
         raw: All that the model wrote.
         request: What it was shown.
         stops: The suite's: generated text ends before the first of these.
         function: The function whose header the prompt ends with; "" if it ends with none.
+        is_member: Whether that is a member of a class.
     """
     raw = raw.replace("\r\n", "\n")
     whole = _find_whole(raw, stops, function) if function else None
+    if whole is None and is_member:
+        whole = _find_class(raw, stops, function)
     if whole is not None:
         # After the prompt's text: the header stands there already.
         return f"\n{whole}"
@@ -78,29 +90,30 @@ def _find_whole(raw: str, stops: Sequence[str], function: str) -> str | None:
 
 
 def _cut_whole(text: str, stops: Sequence[str], function: str) -> str | None:
-    name = re.escape(function)
-    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{name}\b", text, re.MULTILINE) or re.search(
-        rf"(?<=\n)[ \t]+(?:async[ \t]+)?def[ \t]+{name}\b", text
-    )
+    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(function)}\b", text, re.MULTILINE)
     # Who begins with an indented line goes on from the header, and repeats it later.
     if found is None or _is_indented(text):
         return None
-    before = _drop_talk(text[: found.start()], found[0])
-    if before is None:
-        return None
+    before = text[: found.start()]
+    if not _parses(f"{before}def decorated(): pass"):
+        before = ""  # talk
     return f"{before}{found[0]}{cut_at_stop(text[found.end() :], stops)}".strip("\n")
 
 
-def _drop_talk(before: str, header: str) -> str | None:
-    """Return the code before a function; None if a member has no class at the left margin there."""
-    indent = header[: len(header) - len(header.lstrip())]
-    classes = [found.start() for found in re.finditer(r"^class\b", before, re.MULTILINE)]
-    if indent and not classes:
+def _find_class(raw: str, stops: Sequence[str], function: str) -> str | None:
+    """Return the text of an answer that gives a member in its class; None if it does not."""
+    answer = unwrap_code(raw)
+    text = _FENCE.split(raw, maxsplit=1)[0] if answer == raw else answer
+    # Base classes and helpers stand beside the class.
+    stops = [stop for stop in stops if stop.strip() not in ("class", "def", "@")]
+    text = cut_at_stop(text, stops)
+    if _is_indented(text):
         return None
-    for start in (0, *classes) if indent else (0,):
-        if _parses(f"{before[start:]}{indent}def decorated(): pass"):
-            return before[start:]
-    return None if indent else ""
+    first = re.search(r"^class\b", text, re.MULTILINE)
+    for start in (0, first.start()) if first else ():  # talk may stand before it
+        if list_members(text[start:], [function]):
+            return text[start:].strip("\n")
+    return None
 
 
 def _is_indented(text: str) -> bool:

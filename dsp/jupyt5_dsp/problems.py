@@ -73,7 +73,8 @@ class Shown:
     """What a provider sees of a problem, where that is something else than its notebook.
 
     ``prefix`` and ``suffix`` stand around the place where the completion goes, in the target cell.
-    ``function`` is the one whose header the prefix ends with; "" if it ends with none.
+    ``function`` is the one whose header the prefix ends with; "" if it ends with none; where
+    ``is_member``, it is a member of a class.
     """
 
     cells: tuple[Cell, ...]
@@ -81,6 +82,7 @@ class Shown:
     prefix: str = ""
     suffix: str = ""
     function: str = ""
+    is_member: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +198,14 @@ class ProblemSet:
             return ""
         parts = [str(len(self.stops)), *self.stops]
         for task_id, one in shown:
-            parts += [task_id, str(one.target_idx), one.prefix, one.suffix, one.function]
+            parts += [
+                task_id,
+                str(one.target_idx),
+                one.prefix,
+                one.suffix,
+                one.function,
+                str(one.is_member),
+            ]
             parts += [f"{cell.kind} {cell.source}" for cell in one.cells]
         return digest(parts)
 

@@ -174,8 +174,15 @@ def take_completion(
     problem_set: ProblemSet, problem: Problem, request: FillRequest, raw: str
 ) -> str:
     """Return the completion in what a model wrote to a request; see ``take_answer``."""
-    function = problem.shown.function if problem.shown else ""
-    return take_answer(raw, request, problem_set.stops, function)
+    if problem.shown is None:
+        return take_answer(raw, request, problem_set.stops)
+    return take_answer(
+        raw,
+        request,
+        problem_set.stops,
+        problem.shown.function,
+        is_member=problem.shown.is_member,
+    )
 
 
 def _ask(

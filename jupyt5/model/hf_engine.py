@@ -41,6 +41,7 @@ transformers_logging.disable_progress_bar()
 
 _USUAL_TOKENS = 4096  # of models that do not say for how many they were trained
 _MAX_PARALLEL = 16
+_STATE_BYTES = 2 << 30  # keys and values of hypotheses beside each other
 _BATCH = 64  # ids read at a time: how long a cancelled request still reads on a CPU
 _NUM_KEPT = 4
 _WORTH_COPYING = 32
@@ -107,6 +108,7 @@ class HfEngine:
         self.vocabulary = _HfVocabulary(tokenizer, is_seq2seq=self._is_seq2seq)
         trained = getattr(config, "max_position_embeddings", None) or _USUAL_TOKENS
         self.max_tokens = int(trained)
+        self._token_bytes = _count_token_bytes(config, self._model.dtype.itemsize)
         self.end_ids, self.banned_ids = self._sort_special(tokenizer, config)
         self._kept: list[_State] = []
         self._rows: list[int] = []
@@ -114,8 +116,8 @@ class HfEngine:
 
     def make_room(self, num_prompt: int, max_tokens: int) -> int:
         """Return how many hypotheses run at a time; see ``CausalEngine``."""
-        del num_prompt, max_tokens
-        return _MAX_PARALLEL
+        num_fitting = _STATE_BYTES // max(1, self._token_bytes * (num_prompt + max_tokens))
+        return max(1, min(_MAX_PARALLEL, num_fitting))
 
     @torch.inference_mode()
     def read(self, prompt_ids: Sequence[int], cancel: threading.Event) -> Logits | None:
@@ -237,6 +239,17 @@ class HfEngine:
         return frozenset(ends), np.array(
             sorted(i for i in special if i is not None and i < rows), dtype=np.intp
         )
+
+
+def _count_token_bytes(config: PreTrainedConfig, item_bytes: int) -> int:
+    """Return the bytes of one token's keys and values; 0 for a model that does not say."""
+    num_layers = getattr(config, "num_hidden_layers", 0)
+    num_heads = getattr(config, "num_attention_heads", 0)
+    head_size = getattr(config, "head_dim", None) or getattr(config, "hidden_size", 0) // max(
+        1, num_heads
+    )
+    num_kept = getattr(config, "num_key_value_heads", None) or num_heads
+    return 2 * num_layers * num_kept * head_size * item_bytes
 
 
 class _HfVocabulary:

@@ -33,6 +33,7 @@ llama_cpp: Any = import_module("llama_cpp")
 _Handle = Any
 
 _NUM_CELLS = 4096  # of the state, shared by all hypotheses; more where a request needs more
+_NUM_MORE = 1024
 _MAX_PARALLEL = 16
 _BATCH = 512
 _PROMPT = 0  # sequence of the prompt; continuations are the sequences from 1 on
@@ -99,7 +100,7 @@ class LlamaEngine:
         if wanted > self.max_tokens:
             raise CheckpointError(self._refuse(wanted))
         if wanted > self._num_cells:
-            self._grow(1 << (wanted - 1).bit_length())
+            self._grow(min(-(-wanted // _NUM_MORE) * _NUM_MORE, self.max_tokens))
         return min(_MAX_PARALLEL, (self._num_cells - num_prompt) // max_tokens)
 
     def read(self, prompt_ids: Sequence[int], cancel: threading.Event) -> Logits | None:
@@ -208,7 +209,15 @@ class LlamaEngine:
 
     def _grow(self, num_cells: int) -> None:
         """Take a larger state; what was read is read again."""
-        larger = self._open(num_cells)
+        _last_errors.clear()
+        larger = self._try_open(num_cells)
+        if not larger:
+            reason = " ".join(_last_errors) or "llama.cpp gave no reason"
+            message = (
+                f"There is no room for {num_cells} tokens: {reason}. Give fewer context cells, or "
+                "ask for fewer prompt tokens."
+            )
+            raise CheckpointError(message)
         llama_cpp.llama_free(self._context)
         self._context, self._num_cells = larger, num_cells
         self._memory = llama_cpp.llama_get_memory(self._context)
@@ -221,16 +230,19 @@ class LlamaEngine:
         )
 
     def _open(self, num_cells: int) -> _Handle:
+        context = self._try_open(num_cells)
+        if not context:
+            raise CheckpointError(_explain(self._path))
+        return context
+
+    def _try_open(self, num_cells: int) -> _Handle:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = num_cells
         params.n_batch = params.n_ubatch = _BATCH
         params.n_seq_max = _MAX_PARALLEL + 1
         params.n_threads = params.n_threads_batch = self._num_threads
         params.kv_unified = True  # continuations share the prompt's cells
-        context = llama_cpp.llama_init_from_model(self._model, params)
-        if not context:
-            raise CheckpointError(_explain(self._path))
-        return context
+        return llama_cpp.llama_init_from_model(self._model, params)
 
     def _decode(
         self,

@@ -236,4 +236,38 @@ def test_a_state_grows_with_what_is_asked_of_it(
     np.testing.assert_allclose(logits_V, expected_V, atol=0.02)
     with pytest.raises(CheckpointError, match=r"1025 tokens .* takes 1024"):
         small.make_room(1000, 25)
+    assert small.make_room(1000, 24) == 1
     assert small.read(PROMPTS[1], NEVER) is not None
+
+
+@needs_llama
+def test_a_state_that_cannot_grow_serves_on(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jupyt5.model import llama_engine
+
+    monkeypatch.setattr("jupyt5.model.llama_engine._NUM_CELLS", 256)
+    engine = load_engine("gguf", places)
+    expected_V = engine.read(PROMPTS[0], NEVER)
+    assert expected_V is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(llama_engine.llama_cpp, "llama_init_from_model", lambda *_: None)
+        with pytest.raises(CheckpointError, match="no room for 1024 tokens"):
+            engine.make_room(900, 100)
+    assert engine.make_room(200, 56) == 1
+    logits_V = engine.read(PROMPTS[0], NEVER)
+    assert logits_V is not None
+    np.testing.assert_array_equal(logits_V, expected_V)
+
+
+def test_long_prompts_leave_room_for_fewer_hypotheses(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from .tiny_models import HEADS, KV_HEADS, WIDTH
+
+    engine = load_engine("hf", places)
+    assert engine.make_room(100, 100) == 16
+    token_bytes = 2 * 2 * KV_HEADS * WIDTH // HEADS * 4  # two layers, keys and values, float32
+    monkeypatch.setattr("jupyt5.model.hf_engine._STATE_BYTES", 3 * 200 * token_bytes)
+    assert engine.make_room(100, 100) == 3
+    assert engine.make_room(900, 100) == 1

@@ -128,10 +128,10 @@ class OutputChecker:
     def _repair(self, test: OutputTest, attempt: Attempt) -> tuple[str, tuple[str, ...]]:
         if not attempt.source.strip():
             return "", ()  # the program without any solution
-        is_member = test.slot.is_member
+        class_name = test.slot.class_name
         if not self._corrects:
-            return assemble(test.problem, attempt.source, is_member=is_member), ()
-        corrected = correct(test.problem, attempt.source, is_member=is_member)
+            return assemble(test.problem, attempt.source, class_name=class_name), ()
+        corrected = correct(test.problem, attempt.source, class_name=class_name)
         return corrected.solution, corrected.repairs
 
     def _expect(self, tests: Sequence[OutputTest], execute: Execute) -> dict[str, _Golden]:

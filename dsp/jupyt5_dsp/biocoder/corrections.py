@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from jupyt5_dsp.biocoder.insertion import move_to_margin
 from jupyt5_dsp.biocoder.records import BioProblem, end_signature
+from jupyt5_dsp.members import list_members
 
 __all__ = ["Corrected", "assemble", "correct"]
 
 _FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_CUTS = 200
-_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +28,25 @@ class Corrected:
     repairs: tuple[str, ...]
 
 
-def assemble(problem: BioProblem, completion: str, *, is_member: bool = False) -> str:
+def assemble(problem: BioProblem, completion: str, *, class_name: str = "") -> str:
     """Return the whole solution: the completion if it has the function, else header and body.
 
     A whole function may be indented as a body is; it comes back at the left margin, with all
     that stands before and after it. A member may come inside a class: then it alone is taken,
-    with the imports above the class.
+    with the module's imports.
 
     Args:
         problem: Names the function.
         completion: What a model answered.
-        is_member: Whether the solution stands in a class of the test program.
+        class_name: The class of the test program that the solution stands in; "" for none.
     """
     whole = _take_whole(problem, completion)
-    if whole is None and is_member:
-        whole = _take_member(problem, completion)
+    if whole is None and class_name:
+        whole = _take_member(problem, completion, class_name)
     return f"{end_signature(problem)}\n{completion}" if whole is None else whole
 
 
-def correct(problem: BioProblem, completion: str, *, is_member: bool = False) -> Corrected:
+def correct(problem: BioProblem, completion: str, *, class_name: str = "") -> Corrected:
     """Repair what keeps a completion from being read, and return the whole solution.
 
     In this order: characters outside ASCII become blanks; a Markdown fence is taken off; text
@@ -69,9 +69,9 @@ def correct(problem: BioProblem, completion: str, *, is_member: bool = False) ->
         change(fenced[1], "fence removed")
     change(_drop_echo(problem, text), "text before the function removed")
     is_body = _take_whole(problem, text) is None
-    if is_body and not (is_member and _take_member(problem, text)):
+    if is_body and not (class_name and _take_member(problem, text, class_name)):
         change(_indent_body(text), "body indented")
-    solution = assemble(problem, text, is_member=is_member)
+    solution = assemble(problem, text, class_name=class_name)
     shorter = _cut_end(solution) if problem.language == "python" else solution
     if shorter != solution:
         repairs.append("end cut")
@@ -93,25 +93,13 @@ def _take_whole(problem: BioProblem, text: str) -> str | None:
     return whole
 
 
-def _take_member(problem: BioProblem, text: str) -> str | None:
-    """Return the function out of a class around it, with the imports before the class."""
-    source = move_to_margin(text)
-    try:
-        body = ast.parse(source).body
-    except _UNREADABLE:
+def _take_member(problem: BioProblem, text: str, class_name: str) -> str | None:
+    """Return the function out of a class around it, with the module's imports."""
+    found = list_members(text, (problem.function, *problem.other_names))
+    if not found:
         return None
-    if any(isinstance(one, ast.Return) for one in body):
-        return None  # a body with a class of its own in it
-    lines = source.split("\n")
-    imports = [ast.unparse(one) for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
-    names = (problem.function, *problem.other_names)
-    for around in (one for one in body if isinstance(one, ast.ClassDef)):
-        for node in around.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names:
-                start = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
-                member = move_to_margin("\n".join(lines[start : node.end_lineno]))
-                return "\n".join([*imports, member])
-    return None
+    member = next((one for one in found if one.class_name == class_name), found[-1])
+    return "\n".join([*member.imports, move_to_margin("\n".join(member.lines))])
 
 
 def _drop_echo(problem: BioProblem, text: str) -> str:
@@ -142,6 +130,6 @@ def _cut_end(solution: str) -> str:
 def _parses(text: str) -> bool:
     try:
         ast.parse(text)
-    except _UNREADABLE:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -10,9 +10,11 @@ rest is as published.
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from jupyt5.errors import ProblemSetError
 
@@ -28,6 +30,8 @@ __all__ = [
 
 MARKER = "<<insert solution here>>"
 MEMBER_INDENT = "    "
+_CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)
+_FUTURE = re.compile(r"^from __future__ import (?:\([^)]*\)|[^\n(]*)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,12 @@ class Slot:
     before: str
     after: str
     is_member: bool
+
+    @property
+    def class_name(self) -> str:
+        """The class that the solution is a member of; "" for none."""
+        found = _CLASS.findall(self.before) if self.is_member else []
+        return found[-1] if found else ""
 
     @property
     def is_comment(self) -> bool:
@@ -123,11 +133,14 @@ def _take_futures(solution: str) -> tuple[list[str], str]:
     """Return imports from ``__future__``, and the solution with empty lines in their place."""
     lines = solution.split("\n")
     taken: list[str] = []
-    for node in _parse_body(solution):
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            own = lines[node.lineno - 1 : node.end_lineno]
-            taken += own
-            lines[node.lineno - 1 : node.end_lineno] = [""] * len(own)
+    # Else lines of the parser would not be those of the text.
+    body = [] if re.search(r"\r(?!\n)", solution) else _parse_body(solution)
+    for node, following in zip_longest(body, body[1:]):
+        own = slice(node.lineno - 1, node.end_lineno)
+        is_alone = following is None or following.lineno > (node.end_lineno or 0)
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__" and is_alone:
+            taken.append(ast.unparse(node))
+            lines[own] = [""] * len(lines[own])
     return taken, "\n".join(lines)
 
 
@@ -145,7 +158,6 @@ def _parse_body(solution: str) -> list[ast.stmt]:
 
 def _put_on_top(before: str, added: Sequence[str]) -> str:
     """Put lines at the top of a program, behind its imports from ``__future__``."""
-    lines = before.splitlines(keepends=True)
-    futures = [idx for idx, line in enumerate(lines) if line.startswith("from __future__")]
-    start = futures[-1] + 1 if futures else 0
-    return "".join([*lines[:start], *(f"{line}\n" for line in added), *lines[start:]])
+    ends = [found.end() for found in _FUTURE.finditer(before)]
+    start = ends[-1] if ends else 0
+    return before[:start] + "".join(f"{line}\n" for line in added) + before[start:]

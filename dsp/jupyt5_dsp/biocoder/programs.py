@@ -135,6 +135,7 @@ def _make_program(
             target_idx=0,
             prefix=prefix,
             function=problem.function if problem.language == "python" else "",
+            is_member=bool(test.slot.class_name if test else problem.class_name),
         ),
         invalid_reason=reason or prompt.exceeded,
     )

@@ -45,7 +45,8 @@ class OpenAISettings:
         num_retries: Further tries when a server is overloaded (429), fails (5xx) or is not reached.
         budget_tokens: Most tokens of a notebook that are sent unless a request says how many, as
             estimated from their bytes; a model that has a token for each digit may count three
-            times as many.
+            times as many. What a server can take is not known here: some cut longer prompts
+            without a word.
     """
 
     base_url: str = DEFAULT_BASE_URL

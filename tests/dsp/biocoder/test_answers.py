@@ -8,13 +8,12 @@ from textwrap import indent
 import pytest
 
 from jupyt5.providers import Sampling
-from jupyt5_dsp.answers import take_answer
 from jupyt5_dsp.biocoder.corrections import assemble
 from jupyt5_dsp.biocoder.insertion import find_slot
 from jupyt5_dsp.biocoder.loader import load_problems
 from jupyt5_dsp.biocoder.rosalind import load_rosalind
 from jupyt5_dsp.problems import ProblemSet
-from jupyt5_dsp.samples import Generation, make_request
+from jupyt5_dsp.samples import Generation, make_request, take_completion
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .fixtures import make_row, write_rows
@@ -56,7 +55,7 @@ def take(problem_set: ProblemSet, task_id: str, raw: str) -> str:
     problem = problem_set.find(task_id)
     request = make_request(problem_set, problem, GENERATION)
     assert problem.shown
-    return take_answer(raw, request, problem_set.stops, problem.shown.function)
+    return take_completion(problem_set, problem, request, raw)
 
 
 @pytest.fixture(params=CASES)
@@ -98,7 +97,7 @@ def test_a_member_may_come_in_its_class(tmp_path: Path, raw: str) -> None:
     member = indent(f"{problem.signature}:{BODY}", "    ").replace("    Text", "Text")
     text = take(problem_set, "t", raw.format(member=member))
     slot = find_slot(problem.context, "t")
-    program = slot.insert(assemble(problem, text, is_member=slot.is_member))
+    program = slot.insert(assemble(problem, text, class_name=slot.class_name))
     names: dict[str, object] = {"math": math} if "Like this" in raw else {}
     exec(program, names)  # noqa: S102  our own program
     assert names["found"] == 3

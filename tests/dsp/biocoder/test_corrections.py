@@ -57,17 +57,17 @@ IN_CLASS = (
 )
 
 
-@pytest.mark.parametrize("completion", [IN_CLASS, indent(IN_CLASS, "    "), f"\n{IN_CLASS}"])
+@pytest.mark.parametrize("completion", [IN_CLASS, f"\n{IN_CLASS}", IN_CLASS.replace("A(B)", "C")])
 def test_a_member_comes_out_of_its_class(completion: str) -> None:
-    assert assemble(PROBLEM, completion, is_member=True) == f"import os\n{MEMBER}"
+    assert assemble(PROBLEM, completion, class_name="A") == f"import os\n{MEMBER}"
     # A function of that name in some class is not the function at the top of a module.
     assert assemble(PROBLEM, completion).startswith("@cached\ndef f(a):\n")
 
 
 def test_a_member_in_its_class_needs_no_repair() -> None:
-    assert correct(PROBLEM, IN_CLASS, is_member=True) == Corrected(f"import os\n{MEMBER}", ())
+    assert correct(PROBLEM, IN_CLASS, class_name="A") == Corrected(f"import os\n{MEMBER}", ())
 
 
 def test_a_body_may_have_a_class_of_its_own() -> None:
     body = "    class A:\n        def f(self): pass\n    return A"
-    assert assemble(PROBLEM, body, is_member=True) == f"@cached\ndef f(a):\n{body}"
+    assert assemble(PROBLEM, body, class_name="A") == f"@cached\ndef f(a):\n{body}"

@@ -55,3 +55,21 @@ def test_what_comes_from_the_future_comes_first(before: str, place: str) -> None
     assert program.count("annotations") == 1
     found = vars(names["A"])["f"] if "class" in place else names["f"]
     assert found(0) is names["os"]  # pyright: ignore[reportCallIssue]
+
+
+def test_imports_go_behind_those_from_the_future_over_several_lines() -> None:
+    before = "from __future__ import (\n    division,\n)\nclass A:\n    "
+    program = find_slot(f"{before}{MARKER}\n", "t").insert("import os\ndef f(self): return os")
+    assert program.startswith("from __future__ import (\n    division,\n)\nimport os\nclass A:")
+    compile(program, "t", "exec")
+
+
+@pytest.mark.parametrize("solution", ["from __future__ import annotations; x = 1", "y = 1\rx = 2"])
+def test_what_shares_a_line_stays(solution: str) -> None:
+    assert find_slot(f"{MARKER}\n", "t").insert(solution) == f"{solution}\n"
+
+
+def test_a_member_knows_its_class() -> None:
+    slot = find_slot(f"class A:\n    pass\nclass B(A):\n    x = 1\n    {MARKER}\n", "t")
+    assert slot.class_name == "B"
+    assert find_slot(f"class A: pass\n{MARKER}", "t").class_name == ""
