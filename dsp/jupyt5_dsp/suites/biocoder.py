@@ -17,8 +17,10 @@ __all__ = ["BioCoderSuite", "read_count"]
 _FILES = {
     "python-public": ("python_public.jsonl", "test_tasks.jsonl"),
     "python-similar": ("python_similar.json", "python_similar_v1.json"),
+    "python-hidden": ("python_hidden.json", "python_hidden_v1.json"),
     "java-public": ("java_public.json",),
     "java-similar": ("java_similar.json",),
+    "java-hidden": ("java_hidden.json",),
     "functions": ("functions.jsonl",),
 }
 

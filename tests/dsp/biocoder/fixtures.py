@@ -49,9 +49,10 @@ def write_biocoder(folder: Path) -> Path:
     ]
     write_rows(root / "python_public.jsonl", rows)
     write_rows(root / "functions.jsonl", [{"id": "a.py:add", "golden": ADD}])
-    (root / "python_similar.json").write_text(json.dumps({"golden": {"0": ADD}}))
+    for name in ("python_similar.json", "python_hidden_v1.json"):
+        (root / name).write_text(json.dumps({"golden": {"0": ADD}}))
     java = {"content": {"0": "int add(int a) { return a; }"}, "signature": {"0": "int add(int a)"}}
-    for name in ("java_public.json", "java_similar.json"):
+    for name in ("java_public.json", "java_similar.json", "java_hidden.json"):
         (root / name).write_text(json.dumps(java))
     return root
 

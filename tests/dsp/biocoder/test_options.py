@@ -30,7 +30,10 @@ def test_numbers_are_checked(tmp_path: Path, name: str, value: str) -> None:
         load_suite(find_suite("biocoder"), write_biocoder(tmp_path), {name: value})
 
 
-@pytest.mark.parametrize("name", ["java-public", "java-similar", "python-similar", "functions"])
+@pytest.mark.parametrize(
+    "name",
+    ["java-public", "java-similar", "java-hidden", "python-similar", "python-hidden", "functions"],
+)
 def test_sets_without_tests_have_prompts_and_are_invalid(tmp_path: Path, name: str) -> None:
     problem_set = load(write_biocoder(tmp_path), set=name)
     for problem in problem_set.problems:
