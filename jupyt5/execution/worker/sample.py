@@ -3,8 +3,10 @@
 import ast
 import contextlib
 import json
+import linecache
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -31,6 +33,8 @@ __all__ = [
 # High enough to be free in any notebook, low enough for a lowered limit on open files.
 REPORT_FD, _DETAIL_FD = 250, 251
 _MARK_NAME = "<jupyt5>"
+# A cell that wants the text of functions of its own.
+_ASKS_FOR_TEXT = re.compile(r"\b(?:inspect|getsource\w*|linecache|doctest|\w*jit|numba)\b")
 
 
 class Seeds:
@@ -75,11 +79,13 @@ class Plan:
             for idx in range(self.solution_idx + 1, last)
             if idx in sources and idx not in self.grading_idxs
         }
+        self.shows_texts = any(
+            _ASKS_FOR_TEXT.search(sources.get(idx, "")) for idx in self.grading_idxs
+        )
         self.codes = {}
         trees = []
         for idx in self.grading_idxs:
-            name = f"<grading cell {idx}>"
-            self.codes[idx] = shells.compile_cell(shell, sources.get(idx, ""), name)
+            self.codes[idx] = shells.compile_cell(shell, sources.get(idx, ""), name_cell(idx))
             trees.append(_parse(shell, sources.get(idx, "")))
         self.check = guard.make_check(shell, trees, task.get("own_names", ()))
         self.limits = limits
@@ -87,6 +93,11 @@ class Plan:
         # Listed here: a forked process would pay for every name that it touches.
         package = __name__.partition(".")[0]
         self.own_modules = [name for name in sys.modules if name.partition(".")[0] == package]
+
+
+def name_cell(idx):
+    """Return the file name under which a grading cell is compiled."""
+    return f"<grading cell {idx}>"
 
 
 class _Story:
@@ -177,14 +188,22 @@ def run(plan, source, filtered):
     guard.watch_events(REPORT_FD, shell.user_ns, os.path.dirname(__file__))
     codes, namespaces = _arrange(plan, source, story)
     _leave_no_name(plan.own_modules)
+    texts = {} if plan.shows_texts else _hide_texts(plan)
     try:
         proof.prove(REPORT_FD, secret_fd, codes, namespaces)
     except BaseException as exc:
+        linecache.cache.update(texts)  # the sample has failed: now for the traceback
         story.tell("failure", stage=story.stage, cell_idx=story.cell_idx, **_describe(exc))
         return
     finally:
         _flush()
     story.tell("end", wall_s=time.monotonic() - story.started_s)
+
+
+def _hide_texts(plan):
+    """Take the grading cells' text from where warnings, logging and tracebacks read lines."""
+    names = [name_cell(idx) for idx in plan.grading_idxs]
+    return {name: linecache.cache.pop(name) for name in names if name in linecache.cache}
 
 
 def _leave_no_name(names):
