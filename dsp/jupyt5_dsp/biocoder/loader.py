@@ -97,6 +97,31 @@ def _complete(make: Callable[[Fields], BioProblem], fields: Fields, place: str) 
     return problem
 
 
+def _complete_signature(given: str, header: str) -> str:
+    """Return the reference's own header where a copy's has lost the default values.
+
+    Test programs rely on them, and a body gets no other header than the one that is shown.
+    """
+    own, other = _parse_header(header), _parse_header(given)
+    if own is None or other is None:
+        return given or header
+    names, num_defaults = own
+    return header if names == other[0] and num_defaults > other[1] else given
+
+
+def _parse_header(header: str) -> tuple[list[str], int] | None:
+    """Return (parameters, how many have a default); None if that is no header of Python."""
+    try:
+        (node,) = ast.parse(f"{header.rstrip().rstrip(':')}: pass").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    listed = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    num_defaults = len(node.args.defaults) + sum(one is not None for one in node.args.kw_defaults)
+    return [one.arg for one in listed], num_defaults
+
+
 def _make_from_row(fields: Fields) -> BioProblem:
     golden = _text_of(fields, "golden", "goldenCode", "solution")
     name, header = names_function(golden)
@@ -104,7 +129,7 @@ def _make_from_row(fields: Fields) -> BioProblem:
         task_id=_text_of(fields, "id", "test_case_id", "idx"),
         language=str(fields.get("language") or "python").lower(),
         function=str(fields.get("function") or name),
-        signature=str(fields.get("signature") or header),
+        signature=_complete_signature(str(fields.get("signature") or ""), header),
         golden=golden,
         summary=str(
             fields.get("prompt") or fields.get("promptSummaryOnly") or fields.get("problem") or ""

@@ -29,7 +29,7 @@ class BioCoderSuite:
     """Functions in their context; a sample passes if it prints what the reference prints."""
 
     name = "biocoder"
-    version = "biocoder-v3"
+    version = "biocoder-v4"
     about = "functions of bioinformatics projects, compared with the reference on generated inputs"
     licence = "none stated; the functions are those of their projects"
     home = "https://github.com/gersteinlab/biocoder"

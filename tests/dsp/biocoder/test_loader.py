@@ -137,3 +137,21 @@ def test_the_published_files(name: str, number: int, executable: int) -> None:
     assert len(problems) == number
     assert sum(bool(problem.context) for problem in problems) == executable
     assert all(problem.function and problem.signature for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("def f(a, b)", "@x\ndef f(a, b=2)"),
+        ("def f(a, b):", "@x\ndef f(a, b=2)"),
+        ("def f(a, b=3)", "def f(a, b=3)"),
+        ("def f(a: int, c) -> int", "def f(a: int, c) -> int"),
+        ("f takes a and b", "f takes a and b"),
+    ],
+)
+def test_a_header_gets_its_defaults_back(tmp_path: Path, given: str, found: str) -> None:
+    golden = "@x\ndef f(a, b=2):\n    return a + b"
+    row = {"id": "t", "golden": golden, "signature": given}
+    path = write_rows(tmp_path / "rows.jsonl", row)
+    (problem,) = load_problems(path)
+    assert problem.signature == found
