@@ -38,7 +38,7 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     assert (run.ci95["valid"], run.pass_at_k["all"][1]) == ({1: (0.25, 0.75)}, 0.25)
     # Means over valid problems: B counts in none of them.
     assert (run.prompt_tokens, run.completion_tokens) == (100, 10)
-    assert (run.generation_s, run.wall_s, run.num_attempted) == (2.0, 0.75, 1)
+    assert (run.generation_s, run.wall_s, run.num_valid_attempted) == (2.0, 0.75, 1)
     assert [problem.pass_rate for problem in run.problems] == [0.5, 0.0]
     assert [problem.whole_prompt_tokens for problem in run.problems] == [125, 3]
 
@@ -82,7 +82,7 @@ def test_runs_csv_has_every_setting(tmp_path: Path) -> None:
     for name, value in {
         "n": 8, "temperature": 0.2, "top_p": 0.95, "top_k": 0, "max_tokens": 256, "seed": 0,
         "prompt_tokens": 8192, "num_context_cells": 3, "num_following_cells": 1,
-        "timeout_s": 10.0, "model_sha256": "f00", "num_attempted": 1, "num_distinct": 1,
+        "timeout_s": 10.0, "model_sha256": "f00", "num_valid_attempted": 1, "num_distinct": 1,
         "option_presentation": "prompt", "pass_at_1_all_low": 0.1, "pass_at_1_all_high": 0.4,
     }.items():  # fmt: skip
         assert frame.loc["cold", name] == value, name
@@ -137,7 +137,7 @@ def test_runs_with_few_samples_are_marked(tmp_path: Path) -> None:
     for text in (page, markdown):
         assert note in text
     assert "| **1 of 2 attempted** | 50.0% |" in markdown
-    assert list(pd.read_csv(tmp_path / "o" / "runs.csv")["num_attempted"]) == [1, 1]
+    assert list(pd.read_csv(tmp_path / "o" / "runs.csv")["num_valid_attempted"]) == [1, 1]
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
