@@ -45,8 +45,7 @@ def read_samples(
     """
     _refuse_pipe(path)
     problems = {problem.task_id: problem for problem in problem_set.problems}
-    wanted = {task_id: list[Sample]() for task_id in problems}
-    foreign: list[str] = []
+    wanted, foreign = {task_id: list[Sample]() for task_id in problems}, list[str]()
     example = next(iter(wanted))
     for line_number, record in enumerate(read_jsonl(path), start=1):
         if fault := _explain_fault(record, example):

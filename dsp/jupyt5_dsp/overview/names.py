@@ -107,7 +107,8 @@ def _iter_valid_notes(runs: Sequence[RunRow]) -> Iterator[str]:
 
 
 def _word_valid_sets(version: str, sets: Mapping[frozenset[str], Sequence[RunRow]]) -> str:
-    common = len(frozenset.intersection(*sets))
+    first, *others = sets
+    common = len(first.intersection(*others))
     if all(len(members) == 1 for members in sets.values()) and len(sets) == _PAIR:
         names = " and ".join(members[0].run for members in sets.values())
         counts = " and ".join(f"{len(valid):,}" for valid in sets)
