@@ -11,6 +11,10 @@ _MOST_LINES = 8
 _MISSING = re.compile(r"No module named '([^'.]+)")
 _RAISED = re.compile(r"\braised (\w+)")
 _FAILS = "the reference does not pass here: "
+_HINT = (
+    "hint: --python names an interpreter that has missing packages "
+    "(docs/environments.md, docs/biocoder.md)"
+)
 _WHERE = re.compile(r" on input \d+ of \d+")
 
 
@@ -42,8 +46,10 @@ def count_reasons(problems: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]
 
 
 def describe_invalid(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of ``count_reasons`` for a terminal."""
+    """Yield the lines of ``count_reasons`` for a terminal; a hint where packages are missing."""
     found = count_reasons(problems)
     width = len(str(max((count for count, _ in found), default=0)))
     for count, reason in found:
         yield f"not valid: {count:>{width}} {reason}"
+    if any(one["usable"] != "yes" and _MISSING.search(one["reason"]) for one in problems):
+        yield _HINT

@@ -41,11 +41,11 @@ def read_samples(
         max_samples: Keep at most so many a problem.
 
     Raises:
-        ProblemSetError: If the file is missing, damaged, or fits no problem.
+        ProblemSetError: If the file is missing, damaged, a pipe, or fits no problem.
     """
+    _refuse_pipe(path)
     problems = {problem.task_id: problem for problem in problem_set.problems}
-    wanted = {task_id: list[Sample]() for task_id in problems}
-    foreign: list[str] = []
+    wanted, foreign = {task_id: list[Sample]() for task_id in problems}, list[str]()
     example = next(iter(wanted))
     for line_number, record in enumerate(read_jsonl(path), start=1):
         if fault := _explain_fault(record, example):
@@ -72,6 +72,15 @@ def read_samples(
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Write ``samples.jsonl`` in one step."""
     write_atomic(path, render_jsonl(sample.to_record() for sample in samples))
+
+
+def _refuse_pipe(path: Path) -> None:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        message = (
+            f"{path} is a pipe or a device, and samples are read more than once. Write them to a "
+            "file, and give its path."
+        )
+        raise ProblemSetError(message)
 
 
 def _explain_fault(record: Mapping[str, object], example: str) -> str:

@@ -21,6 +21,14 @@ FIND_CLIPPED = """() => {
     })
     .map((one) => `${one.tagName} ${one.className.baseVal ?? one.className}`);
 }"""
+# Words of tables' headings that stand on more than one line; a hyphen may end a line.
+FIND_BROKEN = """() => [...document.querySelectorAll("thead th")].flatMap((one) =>
+  [...one.textContent.matchAll(/[^\\s-]+/g)].filter((word) => {
+    const range = document.createRange();
+    range.setStart(one.firstChild, word.index);
+    range.setEnd(one.firstChild, word.index + word[0].length);
+    return new Set([...range.getClientRects()].map((place) => place.top)).size > 1;
+  }).map((word) => word[0]))"""
 # Width of an A4 page between this page's margins, at 96 pixels an inch.
 A4_WIDTH = 703
 
@@ -54,4 +62,5 @@ def test_nothing_is_clipped(browser: Browser, tmp_path: Path, num_ks: int, num_s
         page.emulate_media(media=media)
         page.goto(page_path.as_uri())
         assert page.evaluate(FIND_CLIPPED) == [], (width, media)
+        assert page.evaluate(FIND_BROKEN) == [], (width, media)
         page.close()

@@ -1,5 +1,6 @@
 """The report on several runs: the same numbers in every form, and nothing of them is markup."""
 
+import argparse
 import csv
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from jupyt5.console import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from jupyt5_dsp import arguments
 from jupyt5_dsp.cli import main
 from jupyt5_dsp.overview.rows import CLASSES, read_run
 from jupyt5_dsp.report.words import VERDICT_MEANINGS
@@ -38,7 +40,7 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     assert (run.ci95["valid"], run.pass_at_k["all"][1]) == ({1: (0.25, 0.75)}, 0.25)
     # Means over valid problems: B counts in none of them.
     assert (run.prompt_tokens, run.completion_tokens) == (100, 10)
-    assert (run.generation_s, run.wall_s, run.num_attempted) == (2.0, 0.75, 1)
+    assert (run.generation_s, run.wall_s, run.num_valid_attempted) == (2.0, 0.75, 1)
     assert [problem.pass_rate for problem in run.problems] == [0.5, 0.0]
     assert [problem.whole_prompt_tokens for problem in run.problems] == [125, 3]
 
@@ -82,7 +84,7 @@ def test_runs_csv_has_every_setting(tmp_path: Path) -> None:
     for name, value in {
         "n": 8, "temperature": 0.2, "top_p": 0.95, "top_k": 0, "max_tokens": 256, "seed": 0,
         "prompt_tokens": 8192, "num_context_cells": 3, "num_following_cells": 1,
-        "timeout_s": 10.0, "model_sha256": "f00", "num_attempted": 1, "num_distinct": 1,
+        "timeout_s": 10.0, "model_sha256": "f00", "num_valid_attempted": 1, "num_distinct": 1,
         "option_presentation": "prompt", "pass_at_1_all_low": 0.1, "pass_at_1_all_high": 0.4,
     }.items():  # fmt: skip
         assert frame.loc["cold", name] == value, name
@@ -137,7 +139,7 @@ def test_runs_with_few_samples_are_marked(tmp_path: Path) -> None:
     for text in (page, markdown):
         assert note in text
     assert "| **1 of 2 attempted** | 50.0% |" in markdown
-    assert list(pd.read_csv(tmp_path / "o" / "runs.csv")["num_attempted"]) == [1, 1]
+    assert list(pd.read_csv(tmp_path / "o" / "runs.csv")["num_valid_attempted"]) == [1, 1]
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
@@ -153,6 +155,53 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     page = report(tmp_path / "o2", runs[1])
     assert "not over the same" not in page
     assert "different versions" not in page
+
+
+def make_problems(*usable: bool) -> list[dict[str, Any]]:
+    reason = "The reference fails: raised ModuleNotFoundError: No module named 'skimage'."
+    valid = {"usable": "yes", "reason": "", "num_samples": 1, "num_correct": 1}
+    invalid = valid | {"usable": "no", "reason": reason}
+    return [
+        {"task_id": name, **(valid if one else invalid)}
+        for name, one in zip("ABCD", usable, strict=True)
+    ]
+
+
+def test_runs_that_judge_different_problems_are_told_apart(tmp_path: Path) -> None:
+    few = write_run(tmp_path / "few", problems=make_problems(True, False, False, False))
+    many = write_run(tmp_path / "many", problems=make_problems(True, True, True, False))
+    for text in (report(tmp_path / "o", few, many), (tmp_path / "o" / "report.md").read_text()):
+        text = text.replace("&#39;", "'")
+        assert "few and many judge different problems: 1 and 3 valid, 1 in both." in text
+        # The one that nobody can judge makes no difference.
+        assert "few cannot judge what others do: 2 no module named 'skimage'." in text
+        assert "many cannot judge" not in text
+    more = write_run(tmp_path / "more", problems=make_problems(True, True, True, False))
+    page = report(tmp_path / "o", few, many, more)
+    assert "judge different problems, valid: 1 in few; 3 in many, more; 1 in all." in page
+    assert "judge different" not in report(tmp_path / "o", many, more)
+    other = write_run(
+        tmp_path / "other", problems=make_problems(*[True] * 4), settings={"problem_set": "xyz"}
+    )
+    assert "judge different" not in report(tmp_path / "o", many, other)
+
+
+def test_settings_off_the_default_are_said_though_all_share_them(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    arguments.add_run(parser)
+    default = parser.get_default("max_tokens")
+    runs = [write_run(tmp_path / f"r{n}", settings={"max_tokens": default * 2}) for n in "12"]
+    assert f"max tokens {default * 2}<" in report(tmp_path / "o", *runs)
+    usual = write_run(tmp_path / "usual", settings={"max_tokens": default})
+    assert "max tokens" not in report(tmp_path / "o", usual)
+
+
+def test_uneven_samples_are_said(tmp_path: Path) -> None:
+    problems = make_problems(True, True, True, True)
+    for problem, num_samples in zip(problems, (1, 3, 2, 0), strict=True):
+        problem["num_samples"] = num_samples
+    uneven = write_run(tmp_path / "a", problems=problems, settings={"num_samples": None})
+    assert ">n = 1 to 3," in report(tmp_path / "o", uneven)
 
 
 def test_runs_of_an_older_version_have_no_lengths(tmp_path: Path) -> None:

@@ -84,6 +84,12 @@ def test_rates_stand_by_suite_on_one_axis(run: RunRow) -> None:
     other = replace(other, pass_at_k={"valid": {}, "attempted": {}})
     charts = draw_rates([run, other], choose_marks([run, other]), 1)
     assert [">100%<" in one or ">80%<" in one for one in charts] == [True, True]
+    sure = replace(run, pass_at_k={"valid": {1: 1.0}}, ci95={"valid": {1: (0.9, 1.0)}})
+    (chart,) = draw_rates([sure], choose_marks([sure]), 1)
+    start = re.search(r'x="([\d.]+)"[^>]*>100.0%<', chart)
+    assert start
+    # In a wide font, DejaVu Sans of 12 units, "100.0%" is 46 units wide.
+    assert float(start[1]) + 46 < 720
     assert "nano: pass@1 50.0%, 95 %: 25.0% to 75.0%" in charts[0]
     assert "humaneval-v1: pass@1 of 1 run</title>" in charts[0]
     assert ">not reported</text>" in charts[1]
@@ -96,6 +102,19 @@ def test_curves_have_every_k_and_a_band(run: RunRow) -> None:
     assert "nano: pass@2 83.3%, 95 %: 50.0% to 90.0%" in chart
     assert "one: pass@1 50.0%" in chart
     assert draw_curves("humaneval-v1", [single], choose_marks([single])) == ""
+
+
+def test_equal_curves_lie_beside_each_other(run: RunRow) -> None:
+    far = tuple((k, 0.1, 0.0, 1.0) for k, *_ in run.curve)
+    runs = [replace(run, run=f"r{idx}") for idx in range(3)]
+    runs.append(replace(run, run="far", curve=far))
+    chart = draw_curves("humaneval-v1", runs, choose_marks(runs))
+    heights = [float(y) for y in re.findall(r'points="[\d.]+,([\d.]+) [^"]*"/><path', chart)]
+    plot = Plot(width=460, height=300)
+    low, middle, high = sorted(heights[:3])
+    assert middle == pytest.approx(plot.scale_y(1.0)(0.5), abs=0.1)
+    assert (middle - low, high - middle) == pytest.approx((4.0, 4.0), abs=0.11)
+    assert heights[3] == pytest.approx(plot.scale_y(1.0)(0.1), abs=0.1)
 
 
 def test_names_in_charts_are_escaped(run: RunRow) -> None:

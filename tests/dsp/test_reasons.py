@@ -55,6 +55,11 @@ def test_the_most_frequent_comes_first() -> None:
     assert list(describe_invalid(make_problems("no test context", *missing))) == [
         "not valid: 12 no module named 'Bio'",
         "not valid:  1 no test context",
+        "hint: --python names an interpreter that has missing packages "
+        "(docs/environments.md, docs/biocoder.md)",
+    ]
+    assert list(describe_invalid(make_problems("no test context"))) == [
+        "not valid: 1 no test context"
     ]
     assert list(describe_invalid(make_problems())) == []
 

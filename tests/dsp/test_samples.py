@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -73,6 +74,18 @@ def test_bad_samples_files(add_set: Path, tmp_path: Path) -> None:
     broken.write_bytes(gzip.compress(b'{"task_id": "T/0", "completion": "x"}\n')[:-9])
     with pytest.raises(ProblemSetError, match="line"):
         read_samples(broken, problem_set)
+
+
+def test_a_pipe_is_refused_before_it_is_read(add_set: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b'{"task_id": "T/0", "completion": "x"}\n')
+        with pytest.raises(ProblemSetError, match=r"is a pipe or a device.*Write them to a file"):
+            read_samples(Path(f"/dev/fd/{reading}"), load_problem_set(add_set))
+        assert os.read(reading, 99).startswith(b'{"task_id"')
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def test_what_a_model_wrote_is_taken_as_from_a_provider(add_set: Path, tmp_path: Path) -> None:

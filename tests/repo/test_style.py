@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("jupyt5", "corpus/jupyt5_corpus", "dsp/jupyt5_dsp", "training/jupyt5_training")
@@ -50,3 +53,12 @@ def test_functions_take_few_positional_parameters():
 def test_test_files_are_short():
     tests = (ROOT / "tests").rglob("test_*.py")
     assert [str(path) for path in tests if num_lines(path) > MAX_TEST_LINES] == []
+
+
+def test_no_file_has_merge_conflict_markers():
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so git knows no tracked files")
+    command = ["git", "grep", "-I", "-n", "-E", "^(<{7}|>{7}) "]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # 1: nothing found.
+    assert (found.returncode, found.stdout, found.stderr) == (1, "", "")

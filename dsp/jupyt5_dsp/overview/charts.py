@@ -14,7 +14,7 @@ __all__ = ["draw_classes", "draw_rates"]
 
 _WIDTH = 720
 _NAMES = 290
-_RIGHT, _BOTTOM = 52, 28
+_RIGHT, _BOTTOM = 68, 28  # "100.0%" has room after the longest interval
 _HEADING, _ROW = 30, 38
 _LONGEST = 38
 _LETTER = 6.6  # about a letter's width

@@ -1,15 +1,18 @@
 """What runs and providers are called, and what a reader must know before comparing runs."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from jupyt5_dsp.overview.rows import RunRow
+from jupyt5_dsp.overview.rows import ProblemRow, RunRow
+from jupyt5_dsp.reasons import count_reasons
 from jupyt5_dsp.report.settings import word_settings
 
 __all__ = ["group_runs", "list_notes", "name_folders", "name_providers", "word_run_settings"]
 
 _NUM_NAMED = 6
+_NUM_REASONS = 3
+_PAIR = 2
 
 
 def name_folders(run_paths: Sequence[Path]) -> dict[Path, str]:
@@ -51,6 +54,7 @@ def list_notes(runs: Sequence[RunRow]) -> list[str]:
     return [
         *_iter_version_notes(runs),
         *_iter_problem_notes(runs),
+        *_iter_valid_notes(runs),
         *_iter_coverage_notes(runs),
         *_iter_prompt_notes(runs),
     ]
@@ -82,13 +86,51 @@ def _iter_problem_notes(runs: Sequence[RunRow]) -> Iterator[str]:
             )
 
 
+def _iter_valid_notes(runs: Sequence[RunRow]) -> Iterator[str]:
+    """Say which runs over the same problems judge others of them, and why."""
+    same: defaultdict[tuple[str, str | None], list[RunRow]] = defaultdict(list)
+    for run in runs:
+        same[run.suite_version, run.settings.problem_set].append(run)
+    for (version, _), group in same.items():
+        sets: defaultdict[frozenset[str], list[RunRow]] = defaultdict(list)
+        for run in group:
+            sets[frozenset(one.task_id for one in run.problems if one.usable == "yes")].append(run)
+        if len(sets) == 1:
+            continue
+        yield _word_valid_sets(version, sets)
+        judged = frozenset[str]().union(*sets)
+        for valid, members in sets.items():
+            for run in members:
+                lacking = [one for one in run.problems if one.task_id in judged - valid]
+                if lacking:
+                    yield f"{run.run} cannot judge what others do: {_list_reasons(lacking)}."
+
+
+def _word_valid_sets(version: str, sets: Mapping[frozenset[str], Sequence[RunRow]]) -> str:
+    first, *others = sets
+    common = len(first.intersection(*others))
+    if all(len(members) == 1 for members in sets.values()) and len(sets) == _PAIR:
+        names = " and ".join(members[0].run for members in sets.values())
+        counts = " and ".join(f"{len(valid):,}" for valid in sets)
+        return f"{names} judge different problems: {counts} valid, {common:,} in both."
+    told = "; ".join(f"{len(valid):,} in {_list_names(members)}" for valid, members in sets.items())
+    return f"Runs of {version} judge different problems, valid: {told}; {common:,} in all."
+
+
+def _list_reasons(problems: Sequence[ProblemRow]) -> str:
+    found = count_reasons([{"usable": one.usable, "reason": one.reason} for one in problems])
+    rest = sum(count for count, _ in found[_NUM_REASONS:])
+    told = [f"{count:,} {reason}" for count, reason in found[:_NUM_REASONS]]
+    return ", ".join([*told, f"{rest:,} for other reasons"] if rest else told)
+
+
 def _iter_coverage_notes(runs: Sequence[RunRow]) -> Iterator[str]:
     for run in runs:
         why = "was broken off" if run.partial else ""
-        if run.num_attempted < run.num_valid:
+        if run.num_valid_attempted < run.num_valid:
             why = f"{why}: it has" if why else "has"
             why += (
-                f" samples of {run.num_attempted:,} of {run.num_valid:,} valid problems. "
+                f" samples of {run.num_valid_attempted:,} of {run.num_valid:,} valid problems. "
                 "The others count as failed in pass@k over valid; “attempted” leaves them out"
             )
         if why:

@@ -22,6 +22,8 @@ _NUM_NAMED = 3
 _MOST_GROUPS = 5
 _LEAST_IN_GROUP = 10
 _LARGEST_SHIFT = 9.0
+_CURVE_STEP = 4.0  # between equal curves
+_NEAR = 2.0
 _DOT = 0.7  # of a whole mark
 _MOST_BANDS = 3  # More of them on top of each other are faint, so that their lines show.
 
@@ -44,16 +46,17 @@ def draw_curves(version: str, runs: Sequence[RunRow], marks: Marks) -> str:
     x, y = make_log_scale(_PLOT.x_ends, 1.0, last_k), _PLOT.scale_y(top)
     bands, lines = "", ""
     style = "band" if len(shown) <= _MOST_BANDS else "band faint"
+    shifts = _shift_equal(shown, y)
     for run in shown:
-        mark = marks[run.run]
+        mark, shift = marks[run.run], shifts[run.run]
         upper = [f"{x(k):.1f},{y(high):.1f}" for k, _, _, high in run.curve]
         lower = [f"{x(k):.1f},{y(low):.1f}" for k, _, low, _ in reversed(run.curve)]
         bands += f'<polygon class="{style} {mark.colour}" points="{" ".join(upper + lower)}"/>'
-        points = " ".join(f"{x(k):.1f},{y(mean):.1f}" for k, mean, *_ in run.curve)
+        points = " ".join(f"{x(k):.1f},{y(mean) + shift:.1f}" for k, mean, *_ in run.curve)
         lines += f'<polyline class="line {mark.colour} {mark.dash}" points="{points}"/>'
         for k, mean, low, high in run.curve:
             told = f"{run.run}: pass@{k:.0f} {mean:.1%}, 95 %: {low:.1%} to {high:.1%}"
-            lines += draw_mark(mark, (x(k), y(mean)), title=told)
+            lines += draw_mark(mark, (x(k), y(mean) + shift), title=told)
     axis = _PLOT.draw_ticks(x, _list_ks(last_k), "k, hypotheses (logarithmic)")
     label = f"{version}: pass@k of {len(shown)} runs up to k = {last_k:.0f}"
     return _frame(label, f"{_PLOT.draw_shares(y, top)}{axis}{bands}{lines}")
@@ -83,6 +86,30 @@ def draw_scatter(version: str, runs: Sequence[RunRow], marks: Marks) -> str:
     axis = _PLOT.draw_ticks(x, choose_ticks(low, high), "whole prompt, tokens (logarithmic)")
     label = f"{version}: pass rate over prompt length, {len(lengths):,} problems, {len(shown)} runs"
     return _frame(label, f"{_PLOT.draw_shares(y, 1.0)}{axis}{dots}{lines}")
+
+
+def _shift_equal(runs: Sequence[RunRow], y: Scale) -> dict[str, float]:
+    """Return how far down each run's curve moves, so that equal ones lie beside each other."""
+    groups: list[list[RunRow]] = []
+    for run in runs:
+        for group in groups:
+            if _lie_together(group[0], run, y):
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    shifts: dict[str, float] = {}
+    for group in groups:
+        step = min(_CURVE_STEP, 2 * _LARGEST_SHIFT / len(group))
+        for idx, run in enumerate(group):
+            shifts[run.run] = (idx - (len(group) - 1) / 2) * step
+    return shifts
+
+
+def _lie_together(one: RunRow, other: RunRow, y: Scale) -> bool:
+    """Whether two curves cover each other at every k that both have."""
+    heights = {k: y(mean) for k, mean, *_ in one.curve}
+    return all(abs(heights[k] - y(mean)) < _NEAR for k, mean, *_ in other.curve if k in heights)
 
 
 def _list_measured(run: RunRow) -> list[tuple[int, ProblemRow]]:

@@ -33,13 +33,14 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 class ProblemRow:
     """One problem of one run; None where nothing is known.
 
-    ``wall_s`` and ``cpu_s`` are means over its samples' processes, ``completion_tokens`` a mean
-    estimated from bytes.
+    ``reason`` says why it is not usable, ``wall_s`` and ``cpu_s`` are means over its samples'
+    processes, ``completion_tokens`` a mean estimated from bytes.
     """
 
     run: str
     task_id: str
     usable: str
+    reason: str
     num_samples: int
     num_correct: int
     prompt_tokens: int | None
@@ -68,9 +69,9 @@ class RunRow:
     """One run: what ``results.json`` says, and means over its valid problems.
 
     ``pass_at_k`` and ``ci95`` are by name of a scope, then by k; ``curve`` has rows of k, pass@k
-    over valid problems, and the ends of its interval. ``num_attempted`` counts valid problems with
-    samples, ``classes`` samples, ``num_prompts_cut`` valid problems of whose prompt a part did not
-    fit the model; None where that was not noted.
+    over valid problems, and the ends of its interval. ``num_valid_attempted`` counts valid
+    problems with samples, ``classes`` samples, ``num_prompts_cut`` valid problems of whose prompt
+    a part did not fit the model; None where that was not noted.
     """
 
     run: str
@@ -82,7 +83,7 @@ class RunRow:
     num_problems: int
     num_valid: int
     num_distinct: int | None
-    num_attempted: int
+    num_valid_attempted: int
     num_samples: int
     pass_at_k: Mapping[str, Mapping[int, float]]
     ci95: Mapping[str, Mapping[int, tuple[float, float]]]
@@ -134,7 +135,7 @@ def _make_row(run_path: Path, name: str, results: Mapping[str, Any]) -> RunRow:
         num_problems=results["num_problems"],
         num_valid=results["num_valid"],
         num_distinct=results.get("num_distinct"),
-        num_attempted=sum(bool(one.num_samples) for one in valid),
+        num_valid_attempted=sum(bool(one.num_samples) for one in valid),
         num_samples=results["num_samples"],
         pass_at_k={scope: _by_k(results["pass_at_k"], scope) for scope in SCOPES},
         ci95={
@@ -188,6 +189,7 @@ def _read_problems(run_path: Path, name: str, results: Mapping[str, Any]) -> lis
             run=name,
             task_id=task_id,
             usable=problem["usable"],
+            reason=problem.get("reason", ""),
             num_samples=problem["num_samples"],
             num_correct=problem["num_correct"],
             prompt_tokens=size.num_tokens if size else None,

@@ -22,7 +22,7 @@ _RUN_FIELDS = (
     "num_problems",
     "num_valid",
     "num_distinct",
-    "num_attempted",
+    "num_valid_attempted",
     "num_samples",
     "num_prompts_cut",
 )

@@ -20,7 +20,7 @@ RESULTS_CAPTION = (
     "bootstrap over clusters of problems, never narrower than the exact binomial bound for as many "
     "clusters that all go alike (0 of 10: 0 % to 30.8 %). n/a: some problem has fewer "
     "than k samples. Settings: n hypotheses a problem, temperature T, and what differs from the "
-    "suite's defaults or between its runs."
+    "defaults or between a suite's runs."
 )
 COST_CAPTION = (
     "Samples by class: “wrong” is a failed assertion or other output than the reference's, “error” "
@@ -56,6 +56,6 @@ def word_valid(run: RunRow) -> str:
 
 def word_attempted(run: RunRow) -> str:
     """Return how many valid problems have samples; "" if all have."""
-    if run.num_attempted >= run.num_valid:
+    if run.num_valid_attempted >= run.num_valid:
         return ""
-    return f"{run.num_attempted:,} of {run.num_valid:,} attempted"
+    return f"{run.num_valid_attempted:,} of {run.num_valid:,} attempted"

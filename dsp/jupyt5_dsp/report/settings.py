@@ -9,7 +9,7 @@ from jupyt5_dsp.suites import find_suite
 
 __all__ = ["RunSettings", "read_settings", "word_settings"]
 
-# Said of a run only where runs of its suite differ in it.
+# Said of a run where runs of its suite differ in it, or it has another value than the default.
 _SAID_IF_DIFFERENT = {
     "top_p": "top-p",
     "top_k": "top-k",
@@ -21,6 +21,8 @@ _SAID_IF_DIFFERENT = {
     "timeout_s": "time limit",
     "strict": "strict",
 }
+# --max-tokens' own value: it cuts answers short, so any other is said.
+_DEFAULTS = {"max_tokens": 256}
 _UNITS = {"timeout_s": " s"}
 
 
@@ -30,6 +32,7 @@ class RunSettings:
 
     Attributes:
         n: Hypotheses of each problem; of given samples, the most that a problem has.
+        fewest: Samples of the problem with the fewest, of those that have any.
         temperature: 0 is greedy.
         top_p: Nucleus mass.
         top_k: Most likely tokens kept; 0 keeps all.
@@ -48,6 +51,7 @@ class RunSettings:
     """
 
     n: int
+    fewest: int
     temperature: float | None
     top_p: float | None
     top_k: int | None
@@ -76,7 +80,7 @@ class RunSettings:
         own: dict[str, object] = {
             one.name: getattr(self, one.name)
             for one in fields(self)
-            if one.name not in ("options", "defaults", "strict")
+            if one.name not in ("options", "defaults", "strict", "fewest")
         }
         return own | {_name_option(name): value for name, value in self.options.items()}
 
@@ -89,9 +93,11 @@ def read_settings(results: Mapping[str, Any]) -> RunSettings:
     """
     settings: Mapping[str, Any] = results["settings"]
     sampling: Mapping[str, Any] = settings.get("sampling") or {}
-    most = max((problem["num_samples"] for problem in results["problems"]), default=0)
+    counts = [count for problem in results["problems"] if (count := problem["num_samples"])]
+    given: int | None = settings.get("num_samples")
     return RunSettings(
-        n=settings.get("num_samples") or most,
+        n=given or max(counts, default=0),
+        fewest=given or min(counts, default=0),
         temperature=sampling.get("temperature"),
         top_p=sampling.get("top_p"),
         top_k=sampling.get("top_k"),
@@ -117,7 +123,8 @@ def word_settings(settings: RunSettings, peers: Sequence[RunSettings]) -> list[s
         settings: Of the run.
         peers: Of all runs over its suite, itself included.
     """
-    words = [f"n = {settings.n}"]
+    ns = f"{settings.fewest} to {settings.n}" if settings.fewest < settings.n else f"{settings.n}"
+    words = [f"n = {ns}"]
     if settings.temperature is not None:
         words.append(f"T = {settings.temperature:g}")
     words += [f"{name}={value}" for name, value in settings.chosen.items()]
@@ -126,7 +133,8 @@ def word_settings(settings: RunSettings, peers: Sequence[RunSettings]) -> list[s
     for name, label in _SAID_IF_DIFFERENT.items():
         value = getattr(settings, name)
         known = {getattr(peer, name) for peer in peers} - {None}
-        if len(known) <= 1 or value is None or value is False:
+        is_usual = len(known) <= 1 and value == _DEFAULTS.get(name, value)
+        if is_usual or value is None or value is False:
             continue
         words.append(label if value is True else f"{label} {value:g}{_UNITS.get(name, '')}")
     return words
