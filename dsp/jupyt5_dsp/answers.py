@@ -18,7 +18,6 @@ _MOST_BLOCKS = 20  # each is sought in all that follows
 _THOUGHT = re.compile(
     r"^[ \t]*<think>.*?(?:</think>|\Z)|\A.*?^[ \t]*</think>", re.MULTILINE | re.DOTALL
 )
-_FUTURE = re.compile(r"^from __future__ import annotations[ \t]*(?:#.*)?\n", re.MULTILINE)
 
 
 def take_answer(
@@ -28,16 +27,15 @@ def take_answer(
     function: str = "",
     *,
     is_member: bool = False,
-    keeps_future: bool = True,
 ) -> str:
     """Return the completion in a model's answer.
 
     An answer that goes on from the prompt ends before the first stop; what a model writes after
-    it, fences too, says nothing. Thoughts, talk and fences around an answer are removed. An answer
-    that gives the function asked for as a whole, at the left margin, is taken as it is: moved below
-    the prompt's header it would be a function inside a function. So is a class with the member
-    asked for in it. Of several fences the last with the function counts, since a model corrects
-    itself; without a function, the first. Fences of nothing but imports before it belong to it.
+    it, fences too, says nothing. Thoughts, talk and fences are removed. A whole function, at the
+    left margin, is taken as it is, since below the prompt's header it would be a function inside
+    a function; so is a class with the member asked for. Of several fences the last with the
+    function counts, as a model corrects itself; without a function, the first. Fences of nothing
+    but imports before it belong to it.
 
     Args:
         raw: All that the model wrote.
@@ -45,27 +43,14 @@ def take_answer(
         stops: The suite's: generated text ends before the first of these.
         function: The function whose header the prompt ends with; "" if it ends with none.
         is_member: Whether that is a member of a class.
-        keeps_future: Whether a whole function keeps ``from __future__ import annotations``. Where
-            the prompt stands before it in the program Python refuses that line, and without it
-            annotations are evaluated, as the prompt's own are.
     """
     raw = _THOUGHT.sub("", raw.replace("\r\n", "\n"))
     whole = _find_answer(raw, stops, function, is_member=is_member) if function else None
     if whole is not None:
         # After the prompt's text: the header stands there already.
-        return f"\n{whole if keeps_future else _FUTURE.sub('', whole)}"
+        return f"\n{whole}"
     text = _cut_continuation(raw, stops)
-    if not function:
-        text = _join_imports(text)
-    following = tuple(cell.source for cell in request.cells[request.target_idx + 1 :][:1])
-    cleaned = clean_hypothesis(
-        text,
-        prefix=request.prefix,
-        suffix=request.suffix,
-        following=following,
-        kind=request.kind,
-    )
-    return cut_at_stop(cleaned, stops)
+    return cut_at_stop(_clean(text if function else _join_imports(text), request), stops)
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str:
@@ -76,6 +61,17 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
 def has_fence(text: str) -> bool:
     """Say whether a line of a text begins a Markdown fence, or ends one."""
     return bool(_FENCE.search(text))
+
+
+def _clean(text: str, request: FillRequest) -> str:
+    following = tuple(cell.source for cell in request.cells[request.target_idx + 1 :][:1])
+    return clean_hypothesis(
+        text,
+        prefix=request.prefix,
+        suffix=request.suffix,
+        following=following,
+        kind=request.kind,
+    )
 
 
 def _cut_continuation(raw: str, stops: Sequence[str]) -> str:

@@ -27,11 +27,11 @@ WRONG = "def add(a, b):\n    return None\n"
 HELPED = "import numpy as np\n\ndef own(a):\n    return a\n\n" + WHOLE
 
 
-def take(problem_set: ProblemSet, raw: str, *, keeps_future: bool = True) -> str:
+def take(problem_set: ProblemSet, raw: str) -> str:
     problem = problem_set.problems[0]
     request = make_request(problem_set, problem, GENERATION)
     function = problem.shown.function if problem.shown else ""
-    return take_answer(raw, request, problem_set.stops, function, keeps_future=keeps_future)
+    return take_answer(raw, request, problem_set.stops, function)
 
 
 def execute(problem_set: ProblemSet, completion: str) -> int:
@@ -80,16 +80,6 @@ def test_answers_to_a_header(raw: str, presentation: str, tmp_path: Path) -> Non
 def test_an_unfinished_thought_is_no_answer(tmp_path: Path) -> None:
     problem_set = load_suite(find_suite("humaneval"), write_humaneval(tmp_path))
     assert take(problem_set, f"<think>\nPerhaps:\n```python\n{WHOLE}```\n").strip() == ""
-
-
-def test_what_comes_from_the_future_cannot_stand_below_a_prompt(tmp_path: Path) -> None:
-    problem_set = load_suite(find_suite("humaneval"), write_humaneval(tmp_path))
-    raw = f"```python\nfrom __future__ import annotations  # first\n{HELPED}```"
-    assert execute(problem_set, take(problem_set, raw, keeps_future=False)) == 5
-    with pytest.raises(SyntaxError, match="beginning of the file"):
-        execute(problem_set, take(problem_set, raw))
-    other = raw.replace("annotations", "division")
-    assert take(problem_set, other, keeps_future=False).startswith("\nfrom __future__")
 
 
 @pytest.mark.parametrize("presentation", ["prompt", "notebook"])
