@@ -12,6 +12,7 @@ from jupyt5_dsp.members import list_imports, list_members
 __all__ = ["cut_at_stop", "has_fence", "take_answer"]
 
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
+_FUTURE = re.compile(r"^from __future__ import annotations[ \t]*(?:#.*)?\n", re.MULTILINE)
 _MARK = re.compile(r"`{3,}|~{3,}")
 _MOST_BLOCKS = 20  # each is sought in all that follows
 # The first mark of a thought may stand in the prompt, where a chat template puts it.
@@ -27,6 +28,7 @@ def take_answer(
     function: str = "",
     *,
     is_member: bool = False,
+    keeps_future: bool = True,
 ) -> str:
     """Return the completion in a model's answer.
 
@@ -43,12 +45,15 @@ def take_answer(
         stops: The suite's: generated text ends before the first of these.
         function: The function whose header the prompt ends with; "" if it ends with none.
         is_member: Whether that is a member of a class.
+        keeps_future: Whether a whole function keeps ``from __future__ import annotations``. Where
+            the prompt stands before it in the program Python refuses that line; without it
+            annotations are evaluated, as the prompt's own are.
     """
     raw = _THOUGHT.sub("", raw.replace("\r\n", "\n"))
     whole = _find_answer(raw, stops, function, is_member=is_member) if function else None
     if whole is not None:
         # After the prompt's text: the header stands there already.
-        return f"\n{whole}"
+        return f"\n{whole if keeps_future else _FUTURE.sub('', whole)}"
     text = _cut_continuation(raw, stops)
     return cut_at_stop(_clean(text if function else _join_imports(text), request), stops)
 

@@ -6,10 +6,9 @@ from urllib.parse import quote
 import pytest
 
 from jupyt5.providers import Sampling, load_provider
-from jupyt5_dsp.answers import take_answer
 from jupyt5_dsp.problems import ProblemSet
 from jupyt5_dsp.sample_files import read_samples
-from jupyt5_dsp.samples import Generation, generate_samples, make_request
+from jupyt5_dsp.samples import Generation, generate_samples, make_request, take_completion
 from jupyt5_dsp.suites import find_suite, load_suite
 
 from .suite_fixtures import write_humaneval, write_mbpp
@@ -30,8 +29,7 @@ HELPED = "import numpy as np\n\ndef own(a):\n    return a\n\n" + WHOLE
 def take(problem_set: ProblemSet, raw: str) -> str:
     problem = problem_set.problems[0]
     request = make_request(problem_set, problem, GENERATION)
-    function = problem.shown.function if problem.shown else ""
-    return take_answer(raw, request, problem_set.stops, function)
+    return take_completion(problem_set, problem, request, raw)
 
 
 def execute(problem_set: ProblemSet, completion: str) -> int:
@@ -80,6 +78,14 @@ def test_answers_to_a_header(raw: str, presentation: str, tmp_path: Path) -> Non
 def test_an_unfinished_thought_is_no_answer(tmp_path: Path) -> None:
     problem_set = load_suite(find_suite("humaneval"), write_humaneval(tmp_path))
     assert take(problem_set, f"<think>\nPerhaps:\n```python\n{WHOLE}```\n").strip() == ""
+
+
+def test_what_comes_from_the_future_cannot_stand_below_a_prompt(tmp_path: Path) -> None:
+    problem_set = load_suite(find_suite("humaneval"), write_humaneval(tmp_path))
+    raw = f"```python\nfrom __future__ import annotations  # first\n{HELPED}```"
+    assert execute(problem_set, take(problem_set, raw)) == 5
+    other = raw.replace("annotations", "division")
+    assert take(problem_set, other).startswith("\nfrom __future__")
 
 
 @pytest.mark.parametrize("presentation", ["prompt", "notebook"])

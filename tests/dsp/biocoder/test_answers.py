@@ -77,6 +77,7 @@ def test_every_usual_form_of_an_answer_runs(rows_path: Path, name: str) -> None:
     )
     names: dict[str, object] = {}
     text = take(problem_set, "t", raw)
+    assert ("annotations" in text) == ("annotations" in raw)
     program = find_slot(problem.context, "t").insert(assemble(problem, text))
     exec(program, names)  # noqa: S102  our own program
     assert names["found"] == 3
