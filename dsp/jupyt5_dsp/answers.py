@@ -114,8 +114,7 @@ def _list_blocks(raw: str) -> list[str]:
     blocks: list[str] = []
     while len(blocks) < _MOST_BLOCKS and (block := unwrap_code(raw)) != raw and block.strip():
         blocks.append(block)
-        opening = _MARK.search(raw)
-        start = 0 if raw.startswith(block) else raw.find(block, opening.end() if opening else 0)
+        start = raw.find(block)
         closing = _MARK.search(raw, start + len(block)) if start >= 0 else None
         if closing is None:
             break
