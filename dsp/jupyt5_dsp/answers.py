@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from jupyt5.hypotheses import clean_hypothesis
 from jupyt5.hypotheses.fences import looks_like_code, unwrap_code
 from jupyt5.providers import FillRequest
-from jupyt5_dsp.members import list_members
+from jupyt5_dsp.members import list_imports, list_members
 
 __all__ = ["cut_at_stop", "has_fence", "take_answer"]
 
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
+_FUTURE = re.compile(r"^from __future__ import annotations[ \t]*(?:#.*)?\n", re.MULTILINE)
+_MARK = re.compile(r"`{3,}|~{3,}")
+_MOST_BLOCKS = 20  # each is sought in all that follows
+# The first mark of a thought may stand in the prompt, where a chat template puts it.
+_THOUGHT = re.compile(
+    r"^[ \t]*<think>.*?(?:</think>|\Z)|\A.*?^[ \t]*</think>", re.MULTILINE | re.DOTALL
+)
 
 
 def take_answer(
@@ -21,14 +28,16 @@ def take_answer(
     function: str = "",
     *,
     is_member: bool = False,
+    keeps_future: bool = True,
 ) -> str:
     """Return the completion in a model's answer.
 
     An answer that goes on from the prompt ends before the first stop; what a model writes after
-    it, fences too, says nothing. Talk and fences around an answer are removed. An answer that
-    gives the function asked for as a whole, at the left margin, is taken as it is: moved below the
-    prompt's header it would be a function inside a function. So is a class with the member asked
-    for in it.
+    it, fences too, says nothing. Thoughts, talk and fences are removed. A whole function, at the
+    left margin, is taken as it is, since below the prompt's header it would be a function inside
+    a function; so is a class with the member asked for. Of several fences the last with the
+    function counts, as a model corrects itself; without a function, the first. Fences of nothing
+    but imports before it belong to it.
 
     Args:
         raw: All that the model wrote.
@@ -36,24 +45,17 @@ def take_answer(
         stops: The suite's: generated text ends before the first of these.
         function: The function whose header the prompt ends with; "" if it ends with none.
         is_member: Whether that is a member of a class.
+        keeps_future: Whether a whole function keeps ``from __future__ import annotations``. Where
+            the prompt stands before it in the program Python refuses that line; without it
+            annotations are evaluated, as the prompt's own are.
     """
-    raw = raw.replace("\r\n", "\n")
-    whole = _find_whole(raw, stops, function) if function else None
-    if whole is None and is_member:
-        whole = _find_class(raw, stops, function)
+    raw = _THOUGHT.sub("", raw.replace("\r\n", "\n"))
+    whole = _find_answer(raw, stops, function, is_member=is_member) if function else None
     if whole is not None:
         # After the prompt's text: the header stands there already.
-        return f"\n{whole}"
+        return f"\n{whole if keeps_future else _FUTURE.sub('', whole)}"
     text = _cut_continuation(raw, stops)
-    following = tuple(cell.source for cell in request.cells[request.target_idx + 1 :][:1])
-    cleaned = clean_hypothesis(
-        text,
-        prefix=request.prefix,
-        suffix=request.suffix,
-        following=following,
-        kind=request.kind,
-    )
-    return cut_at_stop(cleaned, stops)
+    return cut_at_stop(_clean(text if function else _join_imports(text), request), stops)
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str:
@@ -66,6 +68,17 @@ def has_fence(text: str) -> bool:
     return bool(_FENCE.search(text))
 
 
+def _clean(text: str, request: FillRequest) -> str:
+    following = tuple(cell.source for cell in request.cells[request.target_idx + 1 :][:1])
+    return clean_hypothesis(
+        text,
+        prefix=request.prefix,
+        suffix=request.suffix,
+        following=following,
+        kind=request.kind,
+    )
+
+
 def _cut_continuation(raw: str, stops: Sequence[str]) -> str:
     """Cut at the first stop where what stands before it is code and no talk before a fence."""
     # A word of the prompt's own ends an answer wherever it stands; a line break may be in talk.
@@ -76,17 +89,44 @@ def _cut_continuation(raw: str, stops: Sequence[str]) -> str:
     return head
 
 
-def _find_whole(raw: str, stops: Sequence[str], function: str) -> str | None:
+def _find_answer(raw: str, stops: Sequence[str], function: str, *, is_member: bool) -> str | None:
     """Return the text of an answer that defines the function; None if it does not."""
-    head = _cut_whole(_FENCE.split(raw, maxsplit=1)[0], stops, function)
-    if head is not None and _parses(head):
+    before = _FENCE.split(raw, maxsplit=1)[0]
+    head = _cut_whole(before, stops, function)
+    blocks = _list_blocks(raw)
+    if head is not None and (not blocks or _parses(head)):
         return head
-    answer = unwrap_code(raw)
-    if answer == raw:
-        return head
+    if blocks and raw.startswith(blocks[0]) and _is_indented(raw):
+        return None  # it goes on from the header; what follows is an example
     # A fence is an end of its own: helpers below the function belong to the answer.
-    stops = [stop for stop in stops if stop.strip() not in ("class", "def")]
-    return _cut_whole(answer, stops, function)
+    stops_in_fence = [stop for stop in stops if stop.strip() not in ("class", "def")]
+    for idx, block in reversed(list(enumerate(blocks))):
+        whole = _cut_whole(block, stops_in_fence, function)
+        if whole is None and is_member:
+            whole = _find_class(block, stops, function)
+        if whole is not None:
+            return "\n".join([*filter(_has_only_imports, blocks[:idx]), whole])
+    return None if blocks or not is_member else _find_class(before, stops, function)
+
+
+def _list_blocks(raw: str) -> list[str]:
+    """Return the fences' contents, Python where there is any, in order."""
+    blocks: list[str] = []
+    while len(blocks) < _MOST_BLOCKS and (block := unwrap_code(raw)) != raw and block.strip():
+        blocks.append(block)
+        start = raw.find(block)
+        closing = _MARK.search(raw, start + len(block)) if start >= 0 else None
+        if closing is None:
+            break
+        raw = raw[closing.end() :].partition("\n")[2]
+    return blocks
+
+
+def _join_imports(text: str) -> str:
+    """Return fences of nothing but imports and the next one as one text; others as they are."""
+    blocks = _list_blocks(text)
+    count = next((idx for idx, one in enumerate(blocks) if not _has_only_imports(one)), 0)
+    return "\n".join(blocks[: count + 1]) if count else text
 
 
 def _cut_whole(text: str, stops: Sequence[str], function: str) -> str | None:
@@ -100,10 +140,8 @@ def _cut_whole(text: str, stops: Sequence[str], function: str) -> str | None:
     return f"{before}{found[0]}{cut_at_stop(text[found.end() :], stops)}".strip("\n")
 
 
-def _find_class(raw: str, stops: Sequence[str], function: str) -> str | None:
-    """Return the text of an answer that gives a member in its class; None if it does not."""
-    answer = unwrap_code(raw)
-    text = _FENCE.split(raw, maxsplit=1)[0] if answer == raw else answer
+def _find_class(text: str, stops: Sequence[str], function: str) -> str | None:
+    """Return the text that gives a member in its class; None if it does not."""
     # Base classes and helpers stand beside the class.
     stops = [stop for stop in stops if stop.strip() not in ("class", "def", "@")]
     text = cut_at_stop(text, stops)
@@ -114,6 +152,14 @@ def _find_class(raw: str, stops: Sequence[str], function: str) -> str | None:
         if list_members(text[start:], [function]):
             return text[start:].strip("\n")
     return None
+
+
+def _has_only_imports(text: str) -> bool:
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return bool(body) and len(list_imports(body)) == len(body)
 
 
 def _is_indented(text: str) -> bool:

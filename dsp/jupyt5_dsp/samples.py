@@ -182,6 +182,7 @@ def take_completion(
         problem_set.stops,
         problem.shown.function,
         is_member=problem.shown.is_member,
+        keeps_future=problem_set.runs_as == "script",  # then it is moved to the top
     )
 
 

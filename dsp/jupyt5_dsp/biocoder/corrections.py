@@ -32,8 +32,8 @@ def assemble(problem: BioProblem, completion: str, *, class_name: str = "") -> s
     """Return the whole solution: the completion if it has the function, else header and body.
 
     A whole function may be indented as a body is; it comes back at the left margin, with all
-    that stands before and after it. A member may come inside a class: then it alone is taken,
-    with the module's imports.
+    that stands before and after it. A member may come inside a class: then it is taken, with all
+    its definitions, the methods that it uses and the test program lacks, and the module's imports.
 
     Args:
         problem: Names the function.
@@ -95,7 +95,8 @@ def _take_whole(problem: BioProblem, text: str) -> str | None:
 
 def _take_member(problem: BioProblem, text: str, class_name: str) -> str | None:
     """Return the function out of a class around it, with the module's imports."""
-    found = list_members(text, (problem.function, *problem.other_names))
+    names = (problem.function, *problem.other_names)
+    found = list_members(text, names, program=problem.context)
     if not found:
         return None
     member = next((one for one in found if one.class_name == class_name), found[-1])
@@ -108,7 +109,8 @@ def _drop_echo(problem: BioProblem, text: str) -> str:
         return text
     pattern = rf"^(?:[ \t]*@.*\n)*[ \t]*(?:async +)?def +{re.escape(problem.function)}\b"
     found = list(re.finditer(pattern, text, re.M))
-    if not found or _parses(text):
+    whole = _take_whole(problem, text)  # one that is merely indented can be read as it is
+    if not found or _parses(text) or (whole is not None and _parses(whole)):
         return text
     return textwrap.dedent(text[found[-1].start() :])
 

@@ -2,10 +2,10 @@
 
 The published rule puts four spaces before every line but the first of a class member, inside
 multi-line strings too. Here a line that begins inside a string stays as it is, so that a solution
-prints what its author wrote. What a solution imports before a member is imported for the whole
-program, since a method does not see the names of its class, and what any solution imports from
-``__future__``, which Python accepts nowhere else. Reference and hypothesis are treated alike. The
-rest is as published.
+prints what its author wrote. What a solution imports before a member, or tries to, moves to the top
+of the program, since a method does not see the names of its class and Python accepts a star in no
+class; so does what any solution imports from ``__future__``, which Python accepts nowhere else.
+Reference and hypothesis are treated alike. The rest is as published.
 """
 
 import ast
@@ -14,9 +14,9 @@ import re
 import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from jupyt5.errors import ProblemSetError
+from jupyt5_dsp.members import cut_statement, list_imports
 
 __all__ = [
     "MARKER",
@@ -63,7 +63,8 @@ class Slot:
         """Return the program with ``solution`` in it."""
         on_top, solution = _take_futures(solution)
         if self.is_member:
-            on_top += _list_imports(solution)
+            imports, solution = _take_imports(solution)
+            on_top += imports
             solution = indent_member(solution)
         return _put_on_top(self.before, on_top) + solution + self.after
 
@@ -131,25 +132,44 @@ def list_string_lines(source: str) -> frozenset[int]:
 
 def _take_futures(solution: str) -> tuple[list[str], str]:
     """Return imports from ``__future__``, and the solution with empty lines in their place."""
-    lines = solution.split("\n")
-    taken: list[str] = []
-    # Else lines of the parser would not be those of the text.
-    body = [] if re.search(r"\r(?!\n)", solution) else _parse_body(solution)
-    for node, following in zip_longest(body, body[1:]):
-        own = slice(node.lineno - 1, node.end_lineno)
-        is_alone = following is None or following.lineno > (node.end_lineno or 0)
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__" and is_alone:
-            taken.append(ast.unparse(node))
-            lines[own] = [""] * len(lines[own])
-    return taken, "\n".join(lines)
-
-
-def _list_imports(solution: str) -> list[str]:
     body = _parse_body(solution)
-    return [ast.unparse(one) for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
+    futures = [
+        node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
+    alone = _list_alone(body, futures)
+    return [ast.unparse(node) for node in alone], _empty_lines(solution, alone)
+
+
+def _take_imports(solution: str) -> tuple[list[str], str]:
+    """Return imports at the margin, and the solution with empty lines in their place.
+
+    Those that share a line with something else stay there, too.
+    """
+    body = _parse_body(solution)
+    imports = list_imports(body)
+    taken = [cut_statement(solution, node) for node in imports]
+    return taken, _empty_lines(solution, _list_alone(body, imports))
+
+
+def _list_alone(body: Sequence[ast.stmt], wanted: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return the wanted statements that have no line in common with any other."""
+    others = {line for node in body if node not in wanted for line in _list_lines(node)}
+    return [node for node in wanted if others.isdisjoint(_list_lines(node))]
+
+
+def _list_lines(node: ast.stmt) -> range:
+    return range(node.lineno - 1, node.end_lineno or node.lineno)
+
+
+def _empty_lines(solution: str, nodes: Sequence[ast.stmt]) -> str:
+    empty = {line for node in nodes for line in _list_lines(node)}
+    lines = solution.split("\n")
+    return "\n".join("" if idx in empty else line for idx, line in enumerate(lines))
 
 
 def _parse_body(solution: str) -> list[ast.stmt]:
+    if re.search(r"\r(?!\n)", solution):
+        return []  # lines of the parser would not be those of the text
     try:
         return ast.parse(solution).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

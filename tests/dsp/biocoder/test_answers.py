@@ -77,6 +77,7 @@ def test_every_usual_form_of_an_answer_runs(rows_path: Path, name: str) -> None:
     )
     names: dict[str, object] = {}
     text = take(problem_set, "t", raw)
+    assert ("annotations" in text) == ("annotations" in raw)
     program = find_slot(problem.context, "t").insert(assemble(problem, text))
     exec(program, names)  # noqa: S102  our own program
     assert names["found"] == 3
@@ -102,6 +103,57 @@ def test_a_member_may_come_in_its_class(tmp_path: Path, raw: str) -> None:
     exec(program, names)  # noqa: S102  our own program
     assert names["found"] == 3
     assert "class B" not in program
+
+
+WHOLE_CLASSES = {
+    "a failed import": (
+        "try:\n    import math as m\nexcept ImportError:\n    m = None\n\nclass A:\n"
+        "    def f(self, a, b):\n        return int(m.fabs(a)) + b\n"
+    ),
+    "a star": (
+        "from math import *\nclass A:\n    def f(self, a, b):\n        return int(fabs(a)) + b\n"
+    ),
+    "stubs": (
+        "from typing import overload\nclass A:\n    @overload\n    def f(self, a): ...\n"
+        "    @overload\n    def f(self, a, b): ...\n"
+        "    def f(self, a, b=2):\n        return abs(a) + b\n"
+    ),
+    "a setter": (
+        "class A:\n    @property\n    def f(self):\n        return lambda a, b: abs(a) + b\n"
+        "    @f.setter\n    def f(self, value):\n        pass\n"
+    ),
+    "a method": (
+        "class A:\n    def __own(self, a):\n        return abs(a)\n\n"
+        "    def f(self, a, b):\n        return self.__own(a) + b\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ["completion", "{}", "So:\n```py\nimport os\n```\n```py\n{}```"])
+@pytest.mark.parametrize("name", WHOLE_CLASSES)
+def test_a_member_works_as_in_its_class(tmp_path: Path, name: str, form: str) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", [make_row("t", MEMBER, MEMBER_CONTEXT)])
+    (problem,) = load_problems(path)
+    text = WHOLE_CLASSES[name]
+    if form != "completion":
+        text = take(load_suite(find_suite("biocoder"), path), "t", form.format(text))
+    slot = find_slot(problem.context, "t")
+    names: dict[str, object] = {}
+    exec(slot.insert(assemble(problem, text, class_name=slot.class_name)), names)  # noqa: S102
+    assert names["found"] == 3
+
+
+@pytest.mark.parametrize("second", [MEMBER, f"class A:\n{indent(MEMBER, '    ')}"])
+@pytest.mark.parametrize("first", ["{}", "class A:\n    {}"])
+def test_the_last_fence_with_the_member_is_the_answer(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", [make_row("t", MEMBER, MEMBER_CONTEXT)])
+    (problem,) = load_problems(path)
+    draft = first.format("def f(self, a, b): return 0")
+    raw = f"A draft:\n```python\n{draft}\n```\nBetter:\n```python\n{second}\n```\nDone."
+    text = take(load_suite(find_suite("biocoder"), path), "t", raw)
+    assert assemble(problem, text, class_name="A").strip() == MEMBER.strip()
 
 
 REFERENCES = {

@@ -1,5 +1,6 @@
 """From a completion to a solution."""
 
+from dataclasses import replace
 from textwrap import indent
 
 import pytest
@@ -37,6 +38,8 @@ def test_a_function_with_a_longer_name_is_another_one() -> None:
     [
         ("    return 1", WHOLE, ()),
         (WHOLE, WHOLE, ()),
+        (indent(WHOLE, "    "), WHOLE, ()),
+        (f"    Sure!\n{indent(WHOLE, '    ')}", WHOLE, ("text before the function removed",)),
         ("return 1", WHOLE, ("body indented",)),
         (f"Sure!\n```python\n{WHOLE}\n```\nDone.", WHOLE, ("fence removed",)),
         (f"Task: write f.\n{WHOLE}", WHOLE, ("text before the function removed",)),
@@ -71,3 +74,13 @@ def test_a_member_in_its_class_needs_no_repair() -> None:
 def test_a_body_may_have_a_class_of_its_own() -> None:
     body = "    class A:\n        def f(self): pass\n    return A"
     assert assemble(PROBLEM, body, class_name="A") == f"@cached\ndef f(a):\n{body}"
+
+
+def test_a_member_brings_what_the_test_program_lacks() -> None:
+    own = "def own(self):\n    return self.given()"
+    uses = "def f(self):\n    return self.own()"
+    members = "\n".join([f"{own}\n\n{uses}", "def given(self): ...", "def other(self): ..."])
+    problem = replace(PROBLEM, context="class A:\n    def given(self): return 1\n    <<insert>>")
+    text = f"class A:\n{indent(members, '    ')}"
+    assert assemble(problem, text, class_name="A") == f"{own}\n{uses}"
+    assert correct(problem, text, class_name="A").repairs == ()

@@ -73,3 +73,33 @@ def test_a_member_knows_its_class() -> None:
     slot = find_slot(f"class A:\n    pass\nclass B(A):\n    x = 1\n    {MARKER}\n", "t")
     assert slot.class_name == "B"
     assert find_slot(f"class A: pass\n{MARKER}", "t").class_name == ""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from json import *\n",
+        "from json import (\n    loads,\n)  # all\n\n",
+        "import os; from json import loads\n",
+        "try:\n    from json import loads\nexcept ImportError:\n    loads = None\n",
+        "import sys\nif sys.version_info > (3, 8):\n    from json import loads\n",
+        "try:\n    import not_there_at_all\nexcept ImportError:\n    from json import loads\n",
+    ],
+)
+def test_imports_of_a_member_move_to_the_top(imports: str) -> None:
+    slot = find_slot(f"class A:\n    {MARKER}\nfound = A().f()\n", "t")
+    program = slot.insert(f"{imports}def f(self):\n    return loads('[1]')")
+    names: dict[str, object] = {}
+    exec(program, names)  # noqa: S102  our own program
+    assert names["found"] == [1]
+    assert "import" not in program.partition("class A:")[2]
+
+
+@pytest.mark.parametrize("first", ["x = 1; import os", "if unknown:\n    import os"])
+def test_imports_that_do_more_stay_in_the_class(first: str) -> None:
+    program = find_slot(f"class A:\n    {MARKER}\n", "t").insert(f"{first}\ndef f(self): pass")
+    assert first.replace("\n", "\n    ") in program
+
+
+def test_imports_of_a_function_stay_where_they_are() -> None:
+    assert find_slot(f"x = 1\n{MARKER}\n", "t").insert("import os") == "x = 1\nimport os\n"
