@@ -238,6 +238,7 @@ def _find_static_flags(entry: _Entry, problem_set: ProblemSet) -> tuple[str, ...
         cells[problem.cell_idx].source,
         [cells[idx].source for idx in problem.grading_idxs],
         [cell.source for cell in cells[: problem.cell_idx] if cell.kind == "code"],
+        is_program=problem_set.has_programs,
     )
 
 

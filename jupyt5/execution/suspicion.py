@@ -46,22 +46,27 @@ def find_suspicions(
     reference: str,
     grading: Sequence[str] = (),
     context: Sequence[str] = (),
+    *,
+    is_program: bool = False,
 ) -> tuple[str, ...]:
     """Return the flags that a hypothesis earns and its reference solution does not.
 
     Args:
-        source: The solution cell with the hypothesis in it, IPython's own syntax allowed.
+        source: The solution cell with the hypothesis in it, IPython's own syntax allowed; or a
+            program's text.
         reference: The solution cell with the reference solution.
         grading: Sources of the grading cells.
         context: Sources of the code cells before the solution cell; their imports say what
             names stand for.
+        is_program: Whether the texts are plain Python, a function's body among them.
 
     Returns:
         Short texts that begin with ``suspect: ``, sorted. Never raises, whatever the source.
     """
     try:
-        flags = _scan_cell(source, tuple(grading), tuple(context), reference)
-        flags -= _scan_reference(reference, tuple(grading), tuple(context))
+        notebook = _read_notebook(tuple(grading), tuple(context), is_program)
+        flags = _scan_cell(source, notebook, reference)
+        flags -= _scan_reference(reference, tuple(grading), tuple(context), is_program)
     except (RecursionError, MemoryError):
         return (UNSCANNED,)
     return tuple(sorted(flags))
@@ -69,20 +74,18 @@ def find_suspicions(
 
 @lru_cache(maxsize=1024)
 def _scan_reference(
-    reference: str, grading: tuple[str, ...], context: tuple[str, ...]
+    reference: str, grading: tuple[str, ...], context: tuple[str, ...], is_program: bool
 ) -> frozenset[str]:
-    return _scan_cell(reference, grading, context, reference)
+    return _scan_cell(reference, _read_notebook(grading, context, is_program), reference)
 
 
-def _scan_cell(
-    source: str, grading: tuple[str, ...], context: tuple[str, ...], reference: str
-) -> frozenset[str]:
-    notebook = _read_notebook(grading, context)
+def _scan_cell(source: str, notebook: _Notebook, reference: str) -> frozenset[str]:
     flags = scan(source, notebook.around)
-    tree = parse_source(source).tree
+    is_program = notebook.around.is_program
+    tree = parse_source(source, is_program=is_program).tree
     if tree is None:
         return flags
-    reference_tree = parse_source(reference).tree
+    reference_tree = parse_source(reference, is_program=is_program).tree
     own = set(_iter_definitions(reference_tree)) if reference_tree else set[str]()
     paths = notebook.around.paths
     replaced = {name for name in _iter_rebound(tree, paths) if name in notebook.called} - own
@@ -92,7 +95,9 @@ def _scan_cell(
 
 
 @lru_cache(maxsize=256)
-def _read_notebook(grading: tuple[str, ...], context: tuple[str, ...]) -> _Notebook:
+def _read_notebook(
+    grading: tuple[str, ...], context: tuple[str, ...], is_program: bool
+) -> _Notebook:
     trees = [tree for text in grading if (tree := parse_source(text).tree)]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     before = [tree for text in context if (tree := parse_source(text).tree)]
@@ -119,6 +124,7 @@ def _read_notebook(grading: tuple[str, ...], context: tuple[str, ...]) -> _Noteb
         paths=paths,
         called_attributes=frozenset(attributes),
         judging_modules=_JUDGING_MODULES | _find_imported(trees),
+        is_program=is_program,
     )
     return _Notebook(around, frozenset(called))
 

@@ -69,16 +69,18 @@ class Surroundings:
         paths: Full names of modules' parts by the names the notebook imports them under.
         called_attributes: Attributes that the grading cells call: replacing one elsewhere counts.
         judging_modules: Top-level modules that may have a say in a verdict.
+        is_program: Whether there is no notebook: the text is plain Python.
     """
 
     paths: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     called_attributes: frozenset[str] = frozenset()
     judging_modules: frozenset[str] = SHADOWED_MODULES | {"__main__"}
+    is_program: bool = False
 
 
 def scan(source: str, around: Surroundings, num_nested: int = 0) -> frozenset[str]:
     """Return the flags that a text of Python, or of IPython, earns."""
-    parsed = parse_source(source)
+    parsed = parse_source(source, is_program=around.is_program)
     flags: set[str] = set()
     if not parsed.complete:
         flags.add(UNSCANNED)

@@ -40,12 +40,20 @@ class ParsedSource:
     complete: bool = True
 
 
-def parse_source(source: str) -> ParsedSource:
-    """Parse a cell as far as it can be parsed. Never raises; bounded in time."""
+def parse_source(source: str, *, is_program: bool = False) -> ParsedSource:
+    """Parse a text as far as it can be parsed. Never raises; bounded in time.
+
+    Args:
+        source: A cell, or a program's text.
+        is_program: Whether it is plain Python: a whole text, or the body of a function, which is
+            indented. No line of it is for IPython then.
+    """
     if len(source) > _MAX_CHARS:
         return ParsedSource(tree=None, asides=(source,), complete=False)
     try:
-        tree = _parse(source)
+        if is_program:
+            return _parse_program(source)
+        tree = _parse(source) or _parse(_dedent(source))
         return ParsedSource(tree=tree) if tree else _parse_ipython(source)
     except (RecursionError, MemoryError):
         return ParsedSource(tree=None, asides=(source,), complete=False)
@@ -60,6 +68,14 @@ def _parse(text: str) -> ast.Module | None:
         return None
 
 
+def _parse_program(source: str) -> ParsedSource:
+    tree = _parse(source) or _parse(f"def _():\n{source}")
+    asides: list[str] = []
+    if tree is None:
+        tree = _parse_mended(source, asides)
+    return ParsedSource(tree=tree, asides=tuple(asides), complete=tree is not None)
+
+
 def _parse_ipython(source: str) -> ParsedSource:
     asides: list[str] = []
     magic = _CELL_MAGIC.match(source)
@@ -67,14 +83,15 @@ def _parse_ipython(source: str) -> ParsedSource:
         asides.append("%%" + magic.group("name") + magic.group("line"))
         source = source[magic.end() :]
 
-    def set_apart(match: re.Match[str]) -> str:
-        asides.append(match.group("text"))
-        return match.group("indent") + "pass"
-
-    text = _dedent(_PROMPT.sub(r"\g<indent>", source))
-    text = _ESCAPED_LINE.sub(set_apart, text)
-    num_escapes = len(asides)
+    plain = _dedent(_PROMPT.sub(r"\g<indent>", source))
+    text, escapes = _set_escapes_apart(plain, _find_statements(plain))
     tree = _parse(text)
+    if tree is None:
+        # An escape with an open bracket or quote in it hides where statements begin.
+        text, escapes = _set_escapes_apart(plain, None)
+        tree = _parse(text)
+    asides += escapes
+    num_escapes = len(asides)
     if tree is None:
         tree = _parse_mended(text, asides)
     if tree is None and magic:
@@ -84,6 +101,39 @@ def _parse_ipython(source: str) -> ParsedSource:
     runs_body = magic is None or magic.group("name") in _PYTHON_MAGICS
     complete = tree is not None or not num_escapes or not runs_body
     return ParsedSource(tree=tree, asides=tuple(asides), complete=complete)
+
+
+def _set_escapes_apart(text: str, starts: frozenset[int] | None) -> tuple[str, list[str]]:
+    """Return the text with ``pass`` in place of IPython's lines, and those lines.
+
+    ``starts`` are the lines, counted from 1, that may be one; None for all.
+    """
+    asides: list[str] = []
+    pieces: list[str] = []
+    end, line_number = 0, 1
+    for match in _ESCAPED_LINE.finditer(text):
+        line_number += text.count("\n", end, match.start())
+        pieces.append(text[end : match.start()])
+        end = match.end()
+        if starts is None or line_number in starts:
+            asides.append(match.group("text"))
+            pieces.append(match.group("indent") + "pass")
+        else:
+            pieces.append(match.group())
+        line_number += match.group().count("\n")
+    return "".join([*pieces, text[end:]]), asides
+
+
+def _find_statements(text: str) -> frozenset[int]:
+    """Return the numbers of the lines, from 1, that IPython takes for beginnings of statements."""
+    # Takes a while to import, and most texts are plain Python.
+    from IPython.core.inputtransformer2 import make_tokens_by_line
+
+    try:
+        found = make_tokens_by_line(text.splitlines(keepends=True))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(line[0].start[0] for line in found if line)
 
 
 def _parse_mended(text: str, asides: list[str]) -> ast.Module | None:

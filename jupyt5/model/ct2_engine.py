@@ -3,9 +3,12 @@
 
 import atexit
 import queue
+import signal
 import threading
+import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import ctranslate2
@@ -19,6 +22,7 @@ __all__ = ["Ct2Engine"]
 _END = "</s>"
 _NEVER_GENERATED = [[token] for token in SPECIAL_TOKENS if token != _END]
 _OnStep = Callable[[ctranslate2.GenerationStepResult], bool]
+_PATIENCE_S = 10.0  # a step takes milliseconds, reading a long source with a large model seconds
 _MODEL_NAMES = ("config.json", "model.bin", "shared_vocabulary.json")
 
 
@@ -52,11 +56,18 @@ class Ct2Engine:
             message = f"{folder} cannot be loaded: {exc}. Export the checkpoint again."
             raise CheckpointError(message) from exc
         self._is_closing = threading.Event()
+        self._workers: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         _engines.add(self)
 
     def close(self) -> None:
-        """Stop what is being decoded and end the library's threads."""
+        """Stop what is being decoded, wait for it, and end the library's threads.
+
+        An interrupt can end ``decode`` before its thread has ended. It waits 10 s at most.
+        """
         self._is_closing.set()
+        deadline_s = time.monotonic() + _PATIENCE_S
+        for worker in list(self._workers):
+            _join(worker, max(0.0, deadline_s - time.monotonic()))
         del self._greedy
 
     def decode(self, request: DecodeRequest, cancel: threading.Event) -> Iterator[Step]:
@@ -81,8 +92,9 @@ class Ct2Engine:
                 steps.put(exc)
 
         worker = threading.Thread(target=work, name="jupyt5-decode", daemon=True)
-        worker.start()
+        self._workers.add(worker)
         try:
+            worker.start()
             while (item := steps.get()) is not None:
                 if isinstance(item, BaseException):
                     message = f"{self._name} failed while decoding: {item}"
@@ -92,7 +104,7 @@ class Ct2Engine:
                 yield item
         finally:
             stop.set()
-            worker.join()
+            _join(worker)
 
     def _translate(self, request: DecodeRequest, on_step: _OnStep) -> None:
         if request.temperature == 0:
@@ -138,6 +150,11 @@ class Ct2Engine:
         )
 
 
+def _join(worker: threading.Thread, timeout_s: float | None = None) -> None:
+    with suppress(RuntimeError):  # an interrupt came before it had started
+        worker.join(timeout_s)
+
+
 class _SeedTurn:
     """The library's seed is global and read when a new thread first samples.
 
@@ -173,8 +190,23 @@ _engines: "weakref.WeakSet[Ct2Engine]" = weakref.WeakSet()
 def _close_all() -> None:
     """End the library's threads while Python lives.
 
-    A thread of the library that lets go of its callback while the interpreter shuts down aborts
-    the process.
+    A thread of the library that calls Python, or lets go of its callback, while the interpreter
+    shuts down aborts the process.
     """
-    for engine in list(_engines):
-        engine.close()
+    with _ignore_interrupts():
+        for engine in list(_engines):
+            engine.close()
+
+
+@contextmanager
+def _ignore_interrupts() -> Generator[None]:
+    """Let no second Ctrl-C break off the wait."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if handler is not None:  # None: was set by other means than Python's
+            signal.signal(signal.SIGINT, handler)

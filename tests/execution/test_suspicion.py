@@ -167,6 +167,36 @@ def test_a_line_that_only_ipython_reads_hides_nothing() -> None:
     assert scan("%matplotlib inline\n" + many + "\nnp.testing.assert_equal = print")
 
 
+CONTINUED = (
+    "    text = ('%s %s'\n        % (1, 2)\n    )\n    return text",
+    "    pairs = [1\n        , 2\n        , 3]\n    return pairs",
+    "    share = (total\n        / count)\n    return share",
+    "    text = '''\n%d of\n,\n''' % 3\n    return text",
+)
+
+
+@pytest.mark.parametrize("body", CONTINUED)
+def test_a_line_that_goes_on_is_for_no_magic(body: str) -> None:
+    def scan_body(text: str) -> tuple[str, ...]:
+        return find_suspicions(text, REFERENCE, is_program=True)
+
+    assert scan_body(body) == ()
+    assert scan_body(f"    # The sum\n# of all\n{body}") == ()
+    assert scan(body) == set()
+    assert scan(f"def g():\n{body}\n%matplotlib inline\n!ls 'a (b'") == set()
+    assert scan(f"def g():\n{body}\n%time np.testing.assert_equal = print")
+    with_escape = f"!ls\ndef g():\n{body}\nnp.testing.assert_equal = print"
+    assert scan(with_escape) == {"test helper replaced"}
+
+
+def test_a_program_has_no_escapes() -> None:
+    for line in ("%matplotlib inline", "!ls", "f?", "    return x\n  %y"):
+        many = "\n".join([line, *["x = (1"] * 20])
+        assert "suspect: too complex to scan" in find_suspicions(many, "", is_program=True)
+    flags = find_suspicions("    import ctypes\n    return 1", REFERENCE, is_program=True)
+    assert flags == ("suspect: native memory",)
+
+
 def test_syntax_errors_are_no_suspicion() -> None:
     assert scan("def f(:\n    return") == set()
     assert scan("print 'python 2'") == set()

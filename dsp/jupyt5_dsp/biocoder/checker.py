@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from jupyt5.execution.engine import Judged
 from jupyt5.execution.jobs import Attempt
-from jupyt5.execution.verdicts import Verdict, VerdictKind, shorten
+from jupyt5.execution.verdicts import SUSPECT, Verdict, VerdictKind, shorten
 from jupyt5_dsp.biocoder.comparison import compare, describe_difference, put_zeros
 from jupyt5_dsp.biocoder.corrections import assemble, correct
 from jupyt5_dsp.biocoder.insertion import Slot
+from jupyt5_dsp.biocoder.markers import find_reads
 from jupyt5_dsp.biocoder.records import BioProblem
 from jupyt5_dsp.checker import Execute
 from jupyt5_dsp.grader import derive_seed
@@ -26,7 +27,8 @@ from jupyt5_dsp.problems import digest
 __all__ = ["OUTPUT_BYTES", "OutputChecker", "OutputTest"]
 
 OUTPUT_BYTES = 2 << 20  # Rosalind's longest answer is 1 MB
-_RULES_VERSION = "output-v3"
+_RULES_VERSION = "output-v4"
+_READS_INPUTS = f"{SUSPECT}reads the test's inputs"
 _GOLDEN = "golden"
 # So many runs are made at once; more are made only of solutions that got the first input right.
 _FEW_RUNS = 100
@@ -63,6 +65,13 @@ class OutputTest:
         files = [repr(sorted(self.files.items()))]
         program = [self.slot.before, self.slot.after, str(self.slot.is_member)]
         return [self.problem.golden, self.rule, *program, *inputs, *files, *self.accepted]
+
+    def reads_inputs(self, solution: str) -> bool:
+        """Whether a solution gets at the inputs themselves in a way that the reference does not.
+
+        What they are for the reference, messages tell: a table of answers could have them as keys.
+        """
+        return any(self.inputs) and not find_reads(solution) <= find_reads(self.problem.golden)
 
     def is_right(self, expected: str, found: str) -> bool:
         """Whether an output is an answer."""
@@ -110,6 +119,7 @@ class OutputChecker:
         goldens = self._expect([self._tests[task_id] for task_id in attempts], execute)
         plans: list[_Plan] = []
         repairs: dict[tuple[str, str], tuple[str, ...]] = {}
+        readers: set[tuple[str, str]] = set()
         for task_id, wanted in attempts.items():
             test, golden = self._tests[task_id], goldens[task_id]
             if golden.fault:
@@ -118,10 +128,15 @@ class OutputChecker:
             solved: list[Attempt] = []
             for attempt in wanted:
                 solution, repairs[task_id, attempt.key] = self._repair(test, attempt)
+                if test.reads_inputs(solution):
+                    readers.add((task_id, attempt.key))
                 solved.append(replace(attempt, source=test.slot.insert(solution)))
             plans.append(_Plan(test, golden, solved))
         for judged in _judge_runs(plans, execute):
-            flags = tuple(f"corrected: {name}" for name in repairs[judged.task, judged.key])
+            key = (judged.task, judged.key)
+            flags = tuple(f"corrected: {name}" for name in repairs[key])
+            if judged.verdict.passed and key in readers:
+                flags += (_READS_INPUTS,)
             verdict = replace(judged.verdict, flags=(*judged.verdict.flags, *flags))
             yield replace(judged, verdict=verdict)
 

@@ -13,18 +13,20 @@ import ast
 import random
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from jupyt5.errors import ProblemSetError
 from jupyt5_dsp.biocoder.insertion import MARKER
 
-__all__ = ["Marker", "find_markers", "make_input", "replace_markers"]
+__all__ = ["Marker", "find_markers", "find_reads", "make_input", "replace_markers"]
 
 _PATTERN = re.compile(r"<\|(.*?)\|>", re.DOTALL)
 _IMPORTS_OS = re.compile(r"^[ \t]*import\b[^#\n]*\bos\b", re.MULTILINE)
 _VARIABLE = "PASSATK"
+_READERS = ("environ", "environb", "getenv", "getenvb")
+_WAYS = {_VARIABLE: "variable"} | dict.fromkeys(_READERS, "environment")
 _INT_RANGE = (-100_000, 100_000)
 _FLOAT_RANGE = (-100_000.0, 100_000.0)
 _STRING_LENGTH = (10, 10)  # shortest, longest
@@ -131,6 +133,39 @@ def make_input(
     return {
         marker.variable: _KINDS[marker.kind](marker.arguments)(generator) for marker in by_number
     }
+
+
+def find_reads(source: str) -> frozenset[str]:
+    """Return by which of two ways a solution's text gets at its inputs' values.
+
+    ``variable``: it names one; ``environment``: it reads the environment, to set a variable is no
+    reading. Names that are put together from pieces are not found.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset(way for word, way in _WAYS.items() if word in source)
+    stored = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+    }
+    return frozenset(way for one in nodes if id(one) not in stored for way in _iter_ways(one))
+
+
+def _iter_ways(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=text) | ast.Attribute(attr=text) | ast.alias(name=text):
+            pass
+        case ast.Constant(value=str(text)):
+            if "/environ" in text:  # /proc/self/environ
+                yield _WAYS["environ"]
+        case _:
+            return
+    if _VARIABLE in text:
+        yield _WAYS[_VARIABLE]
+    elif text in _WAYS:
+        yield _WAYS[text]
 
 
 def _parse(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:

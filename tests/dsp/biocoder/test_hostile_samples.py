@@ -137,3 +137,35 @@ def test_nothing_passes_without_an_answer(tmp_path: Path, grade: Grade) -> None:
     assert verdicts["ends after printing"] == "died"
     assert verdicts["prints much"] == "limit"
     assert verdicts["deep"] == "syntax"
+
+
+def test_a_pass_that_reads_the_inputs_is_flagged(tmp_path: Path, grade: Grade) -> None:
+    context = "import os\n<<insert solution here>>\nprint(add(<|int|>, 1))\n"
+    golden = "def add(a, b):\n    return a + b\n"
+    reads = 'def add(a, b):\n    return int(os.environ["HOME"] and a) + b\n'
+    rows = [make_row("p", golden, context), make_row("q", reads, context)]
+    path = write_rows(tmp_path / "set" / "rows.jsonl", rows)
+    texts = {
+        "gold": golden,
+        "table": 'def add(a, b):\n    v = os.environ["PASSATK0"]\n    return {v: int(v) + 1}[v]\n',
+        "body": '    from os import getenv\n    return int(getenv("PASSATK" + "0")) + b\n',
+        "sets": 'def add(a, b):\n    os.environ["LANG"] = "C"\n    return a + b\n',
+        "reads": reads,
+    }
+    graded = grade("biocoder", path, ["p", "q"], texts)
+    flag = ["suspect: reads the test's inputs"]
+    assert graded.verdicts("p") == graded.verdicts("q") == dict.fromkeys(texts, "passed")
+    flags = {name: own["flags"] for name, own in graded.by_problem["p"].items()}
+    assert flags == {"gold": [], "table": flag, "body": flag, "sets": [], "reads": flag}
+    # What the reference of q reads, it may read; a variable's name is another thing.
+    flags = {name: own["flags"] for name, own in graded.by_problem["q"].items()}
+    assert flags == {"gold": [], "table": flag, "body": flag, "sets": [], "reads": []}
+
+
+def test_a_wrong_sample_that_reads_the_inputs_is_just_wrong(tmp_path: Path, grade: Grade) -> None:
+    context = "import os\n<<insert solution here>>\nprint(add(<|int|>, 1))\n"
+    row = make_row("p", "def add(a, b):\n    return a + b\n", context)
+    path = write_rows(tmp_path / "set" / "rows.jsonl", [row])
+    graded = grade("biocoder", path, ["p"], {"no": '    return "@" + os.environ["PASSATK0"]\n'})
+    assert graded.by_problem["p"]["no"]["verdict"] == "wrong"
+    assert graded.by_problem["p"]["no"]["flags"] == []
