@@ -39,7 +39,7 @@ export function findSolutionCells(cells: readonly ISolutionView[]): number[] {
 export function findOpening(source: string): IRange | null {
   const stub = STUB.exec(source);
   if (stub) {
-    return { start: stub.index + stub[1].length, end: stub.index + stub[0].length };
+    return { start: stub.index + (stub[1] ?? '').length, end: stub.index + stub[0].length };
   }
   if (source.trim() === '') {
     return { start: 0, end: source.length };
