@@ -1,6 +1,7 @@
 """From the text of a cell to a syntax tree: magics and shell escapes are set apart, never lost."""
 
 import ast
+import io
 import re
 import warnings
 from dataclasses import dataclass
@@ -130,7 +131,8 @@ def _find_statements(text: str) -> frozenset[int]:
     from IPython.core.inputtransformer2 import make_tokens_by_line
 
     try:
-        found = make_tokens_by_line(text.splitlines(keepends=True))
+        # Not splitlines(): it breaks lines at form feeds and Unicode separators, too.
+        found = make_tokens_by_line(io.StringIO(text).readlines())
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(line[0].start[0] for line in found if line)

@@ -13,18 +13,18 @@ from jupyt5.execution import scratch
 HOLD = """
 import os, time
 from jupyt5.execution.scratch import make_folder
-print(make_folder("view"), make_folder("home"), flush=True)
-if os.fork():
-    time.sleep(600)
-else:
-    time.sleep(float(os.environ["CHILD_S"]))
+paths = make_folder("view"), make_folder("home")
+if os.environ.get("FORKS") and os.fork() == 0:
+    time.sleep(20)
+    os._exit(0)
+print(*paths, flush=True)
+time.sleep(600)
 """
 
 
 @pytest.fixture(autouse=True)
 def use_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("CHILD_S", "0")
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(scratch, "_tokens", {})
 
@@ -70,7 +70,7 @@ def test_what_a_killed_process_left_is_removed(
 
 
 def test_a_fork_that_lives_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHILD_S", "3")
+    monkeypatch.setenv("FORKS", "yes")
     process, left = hold()
     with process:
         process.kill()
