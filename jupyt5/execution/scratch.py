@@ -1,11 +1,10 @@
 """Temporary folders that a killed process does not leave for ever.
 
-A process that makes some holds a lock of its own beside them. The next process of the same user on
+A process that has some holds a lock of its own beside them. The next process of the same user on
 the same machine removes the folders of those whose lock nobody holds any more. Where there are no
 such locks (Windows), nothing is locked, and nothing removed but by its own process.
 """
 
-import atexit
 import contextlib
 import hashlib
 import os
@@ -16,6 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 try:
@@ -32,7 +32,17 @@ _LOCK_NAME = re.compile(rf"jupyt5-lock-{_MACHINE}-([0-9a-f]{{16}})")
 _YOUNG_S = 60
 
 _guard = threading.Lock()
-_tokens: dict[Path, str] = {}  # of this process, by the place where it makes folders
+_held: dict[Path, "_Held"] = {}  # by the place where folders are
+_swept: set[Path] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """This process's lock in one place; ``descriptor`` is None where there could be none."""
+
+    pid: int
+    token: str
+    descriptor: int | None
 
 
 def make_folder(kind: str) -> Path:
@@ -46,14 +56,31 @@ def make_folder(kind: str) -> Path:
     """
     place = Path(tempfile.gettempdir())
     with _guard:
-        if place not in _tokens:
+        if place not in _swept:
+            _swept.add(place)
             _sweep(place)
-            _tokens[place] = _lock(place)
-    return Path(tempfile.mkdtemp(prefix=f"jupyt5-{kind}-{_MACHINE}-{_tokens[place]}-"))
+        held = _held.get(place)
+        if held is None or held.pid != os.getpid():  # a fork has folders of its own
+            held = _held[place] = _lock(place)
+        return Path(tempfile.mkdtemp(prefix=f"jupyt5-{kind}-{_MACHINE}-{held.token}-"))
 
 
 def remove_folder(path: Path) -> None:
     """Remove a folder, even if somebody took away its own permissions."""
+    _remove(path)
+    with _guard:
+        held = _held.get(path.parent)
+        if held is None or held.pid != os.getpid():
+            return
+        lock_path = _place_lock(path.parent, held.token)
+        if not _list_folders(lock_path):
+            del _held[path.parent]
+            if held.descriptor is not None:
+                lock_path.unlink(missing_ok=True)
+                os.close(held.descriptor)
+
+
+def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if not path.exists():
         return
@@ -65,22 +92,19 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _lock(place: Path) -> str:
-    """Make this process's lock; returns its token, which has no lock where that cannot be had."""
+def _lock(place: Path) -> _Held:
     token = secrets.token_hex(8)
-    path = place / f"jupyt5-lock-{_MACHINE}-{token}"
+    descriptor = None
     with contextlib.suppress(OSError):
         if fcntl is not None:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # open until the process ends
-            atexit.register(_unlock, path, os.getpid())
-    return token
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            descriptor = os.open(_place_lock(place, token), flags, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return _Held(os.getpid(), token, descriptor)
 
 
-def _unlock(path: Path, pid: int) -> None:
-    # Not at the end of a fork: its parent's folders are in use.
-    if os.getpid() == pid and not _list_folders(path):
-        path.unlink(missing_ok=True)
+def _place_lock(place: Path, token: str) -> Path:
+    return place / f"jupyt5-lock-{_MACHINE}-{token}"
 
 
 def _sweep(place: Path) -> None:
@@ -96,7 +120,7 @@ def _sweep(place: Path) -> None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for folder_path in _list_folders(path):
-                    remove_folder(folder_path)
+                    _remove(folder_path)
                 path.unlink()
             finally:
                 os.close(descriptor)

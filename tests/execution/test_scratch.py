@@ -26,7 +26,13 @@ time.sleep(600)
 def use_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(scratch, "_tokens", {})
+    forget(monkeypatch)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be another process, which has made no folder yet."""
+    monkeypatch.setattr(scratch, "_held", {})
+    monkeypatch.setattr(scratch, "_swept", set())
 
 
 def make_old(place: Path) -> None:
@@ -42,7 +48,7 @@ def hold() -> tuple["subprocess.Popen[str]", list[Path]]:
 
 def make_again(monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a folder as another process would."""
-    monkeypatch.setattr(scratch, "_tokens", {})
+    forget(monkeypatch)
     return scratch.make_folder("view")
 
 
@@ -64,9 +70,9 @@ def test_what_a_killed_process_left_is_removed(
     assert not any(path.exists() for path in left)
     assert own.is_dir()
     assert len(list(tmp_path.glob("jupyt5-lock-*"))) == 2
-    for path in (own, other):
-        scratch.remove_folder(path)
-        assert not path.exists()
+    scratch.remove_folder(other)
+    assert not other.exists()
+    assert len(list(tmp_path.glob("jupyt5-lock-*"))) == 1
 
 
 def test_a_fork_that_lives_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +121,27 @@ def test_other_users_locks_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(path.is_dir() for path in left)
 
 
-def test_a_process_that_ends_leaves_no_lock(tmp_path: Path) -> None:
-    code = "from jupyt5.execution.scratch import *; remove_folder(make_folder('run'))"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_who_has_no_folder_holds_no_lock(tmp_path: Path) -> None:
+    num_open = len(os.listdir("/proc/self/fd"))
+    paths = [scratch.make_folder("run") for _ in range(3)]
+    for path in paths:
+        assert len(list(tmp_path.glob("jupyt5-lock-*"))) == 1
+        assert len(os.listdir("/proc/self/fd")) == num_open + 1
+        scratch.remove_folder(path)
+    assert not list(tmp_path.iterdir())
+    assert len(os.listdir("/proc/self/fd")) == num_open
+
+
+def test_a_fork_does_not_release_its_parents_lock(tmp_path: Path) -> None:
+    path = scratch.make_folder("run")
+    pid = os.fork()
+    if pid == 0:
+        scratch.remove_folder(scratch.make_folder("run"))
+        scratch.remove_folder(path)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert len(list(tmp_path.glob("jupyt5-lock-*"))) == 1
+    scratch.remove_folder(scratch.make_folder("run"))
     assert not list(tmp_path.iterdir())
 
 
