@@ -70,9 +70,10 @@ def test_r08_nothing_that_a_sample_started_outlives_its_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    num_fds = len(os.listdir("/proc/self/fd"))
-    before = set(list_descendants())
     view_path = make_view(None)
+    num_fds = len(os.listdir("/proc/self/fd"))
+    files = set(tmp_path.iterdir())  # the view, and this process's lock beside it
+    before = set(list_descendants())
     setting = Setting(
         interpreter=interpreter,
         sandbox=walls,
@@ -100,9 +101,10 @@ def test_r08_nothing_that_a_sample_started_outlives_its_verdict(
     assert most > 0
     assert wait_until(lambda: not list_new(), 1.0)
     assert len(os.listdir("/proc/self/fd")) == num_fds
-    assert list(tmp_path.iterdir()) == [view_path]
+    assert set(tmp_path.iterdir()) == files
     assert list((view_path / "jupyt5" / "work").iterdir()) == []
     remove_folder(view_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_r08_closing_the_iterator_ends_everything(
