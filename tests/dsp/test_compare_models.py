@@ -58,5 +58,5 @@ def test_two_models_in_one_table(
     assert (second["num_passes"], second["share_repeating_constants"]) == (10, 0.0)
     assert second["num_problems"] == 1
     assert first["seconds_per_cell"]["median"] >= 0
-    assert "| copier | greedy | 3 | 1 | 1 | 100.0 |" in (out / "table.md").read_text()
+    assert "| copier | greedy | 3 | 1 | 1 | 100.0 [2.5, 100.0] |" in (out / "table.md").read_text()
     assert len((out / "samples.jsonl").read_text().splitlines()) <= 4  # equal ones run once
