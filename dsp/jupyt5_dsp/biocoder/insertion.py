@@ -30,7 +30,7 @@ __all__ = [
 
 MARKER = "<<insert solution here>>"
 MEMBER_INDENT = "    "
-_CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)
+_CLASS = re.compile(r"^([ \t]*)class[ \t]+(\w+)", re.MULTILINE)
 _FUTURE = re.compile(r"^from __future__ import (?:\([^)]*\)|[^\n(]*)\n", re.MULTILINE)
 
 
@@ -51,8 +51,12 @@ class Slot:
     @property
     def class_name(self) -> str:
         """The class that the solution is a member of; "" for none."""
-        found = _CLASS.findall(self.before) if self.is_member else []
-        return found[-1] if found else ""
+        if not self.is_member:
+            return ""
+        width = len(self.before.rpartition("\n")[2])
+        # One that is indented as far as the solution is another member.
+        around = [name for indent, name in _CLASS.findall(self.before) if len(indent) < width]
+        return around[-1] if around else ""
 
     @property
     def is_comment(self) -> bool:

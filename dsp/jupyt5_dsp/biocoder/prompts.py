@@ -35,7 +35,6 @@ _INSTRUCTION = "Task: complete the function at the end, with the help of the cod
 _NO_COMMENTS = "Do not write comments."
 _COMMENT_SIGNS = {"python": "#", "java": "//"}
 _TEST_FUNCTION = "main"
-_CLASS = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 
@@ -192,8 +191,7 @@ def _read_test_program(problem: BioProblem, solution: str) -> tuple[Module | Non
     if module is None:
         return None, None
     module.definitions.pop(_TEST_FUNCTION, None)
-    classes = _CLASS.findall(slot.before) if slot.is_member else []
-    owner = classes[-1] if classes and classes[-1] in module.definitions else ""
+    owner = slot.class_name if slot.class_name in module.definitions else ""
     return module, Target(module, problem.function, owner, _list_answer(problem))
 
 

@@ -72,6 +72,8 @@ def test_what_shares_a_line_stays(solution: str) -> None:
 def test_a_member_knows_its_class() -> None:
     slot = find_slot(f"class A:\n    pass\nclass B(A):\n    x = 1\n    {MARKER}\n", "t")
     assert slot.class_name == "B"
+    nested = f"class A:\n    class Inner:\n        x = 1\n    {MARKER}\n"
+    assert find_slot(nested, "t").class_name == "A"
     assert find_slot(f"class A: pass\n{MARKER}", "t").class_name == ""
 
 
